@@ -1,0 +1,37 @@
+"""Schema-bound JSON from language models: grammars, token masks, decoding and typed deltas.
+
+Importing this package stays light: torch, transformers, numba and fastapi load only when what needs them is used.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from constrained.compiled import CompiledGrammar as CompiledGrammar
+    from constrained.compiled import check_json_schema as check_json_schema
+    from constrained.compiled import compile_json_schema as compile_json_schema
+    from constrained.matcher import MaskRow as MaskRow
+    from constrained.matcher import Matcher as Matcher
+    from constrained.options import CompileOptions as CompileOptions
+    from constrained.tokens.vocabulary import Vocabulary as Vocabulary
+
+__version__ = "0.1.0"
+
+_HOMES = {
+    "CompileOptions": "constrained.options",
+    "CompiledGrammar": "constrained.compiled",
+    "MaskRow": "constrained.matcher",
+    "Matcher": "constrained.matcher",
+    "Vocabulary": "constrained.tokens.vocabulary",
+    "check_json_schema": "constrained.compiled",
+    "compile_json_schema": "constrained.compiled",
+}
+__all__ = sorted(_HOMES)
+
+
+def __getattr__(name: str) -> Any:
+    if name in _HOMES:
+        return getattr(import_module(_HOMES[name]), name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

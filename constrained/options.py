@@ -1,0 +1,50 @@
+"""`CompileOptions`: what a caller may choose about how a schema becomes a grammar."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Literal, get_args
+
+from constrained.errors import OptionError
+
+if TYPE_CHECKING:
+    from referencing import Registry
+
+Whitespace = Literal["flexible", "compact", "indented"]
+PropertyOrder = Literal["schema", "any"]
+Spelling = Literal["default", "permissive"]
+Formats = Literal["assert", "annotate"]
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """Fuel of one compile; running out is a `FuelError` that names the place."""
+
+    max_nodes: int = 50_000
+    max_alternatives: int = 1_000
+    max_schema_depth: int = 500
+
+
+@dataclass(frozen=True, slots=True)
+class CompileOptions:
+    """Choices of one compile; every value that is not built yet is refused by name (`OptionError`).
+
+    `whitespace`: "flexible" allows at each gap at most one newline and 32 blanks; "compact" allows none; "indented" is
+    the layout of `json.dumps(value, indent=2)`.
+    `property_order`: "schema" is the declared order, then additional keys.
+    `registry`: documents that `$ref` may reach; nothing is ever fetched.
+    """
+
+    whitespace: Whitespace = "flexible"
+    property_order: PropertyOrder = "schema"
+    spelling: Spelling = "default"
+    formats: Formats = "assert"
+    registry: Registry[Any] | None = None
+    limits: Limits = field(default_factory=Limits)
+
+    def __post_init__(self) -> None:
+        known = {"whitespace": Whitespace, "property_order": PropertyOrder, "spelling": Spelling, "formats": Formats}
+        for name, choices in known.items():
+            value = getattr(self, name)
+            if value not in get_args(choices):
+                raise OptionError(f"{value!r} is not one of {', '.join(map(repr, get_args(choices)))}", name)

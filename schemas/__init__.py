@@ -1,0 +1,1 @@
+"""The wire contract: pydantic models of requests, events and errors. Imports pydantic alone."""

@@ -1,0 +1,123 @@
+"""The requests and answers of the native endpoints, and the one error body of all endpoints."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+from pydantic import Field, model_validator
+
+from schemas.events import FinishReason, Timings, UsageInfo, Wire
+
+Role = Literal["system", "user", "assistant"]
+
+
+class Message(Wire):
+    """One chat message."""
+
+    role: Role
+    content: str
+
+
+class StructuredRequest(Wire):
+    """Body of `POST /v1/structured` and `/v1/structured/stream`.
+
+    Exactly one of `schema` (a JSON Schema, or a boolean), `regex`, `choice`, `grammar`; exactly one of `messages`, `prompt`.
+    """
+
+    schema_: dict[str, Any] | bool | None = Field(default=None, alias="schema")
+    regex: str | None = None
+    choice: list[str] | None = None
+    grammar: str | None = None
+    messages: list[Message] | None = None
+    prompt: str | None = None
+    model: str | None = None
+    max_tokens: int = Field(default=1024, ge=1)
+    temperature: float = Field(default=1.0, ge=0.0, le=10.0)
+    top_p: float = Field(default=1.0, gt=0.0, le=1.0)
+    top_k: int = Field(default=0, ge=0)
+    min_p: float = Field(default=0.0, ge=0.0, le=1.0)
+    seed: int | None = Field(default=None, ge=0, lt=2**63)
+    n: int = Field(default=1, ge=1, le=16)
+    resumable: bool = False
+    whitespace: Literal["flexible", "compact", "indented"] = "flexible"
+    property_order: Literal["schema", "any"] = "schema"
+    schema_in_prompt: bool = True
+    coalesce_ms: int = Field(default=16, ge=0, le=1000)
+
+    @model_validator(mode="after")
+    def _one_of_each(self) -> StructuredRequest:
+        constraints = [name for name in ("schema_", "regex", "choice", "grammar") if getattr(self, name) is not None]
+        if len(constraints) != 1:
+            raise ValueError("exactly one of schema, regex, choice, grammar is needed")
+        if (self.messages is None) == (self.prompt is None):
+            raise ValueError("exactly one of messages, prompt is needed")
+        if self.messages is not None and not self.messages:
+            raise ValueError("messages is empty: at least one message is needed")
+        return self
+
+
+class StructuredChoice(Wire):
+    """One finished document: its text as generated and its value (None where the text is cut)."""
+
+    index: int
+    text: str
+    value: Any = None
+    finish_reason: FinishReason
+    valid: bool
+
+
+class StructuredResponse(Wire):
+    """Answer of `POST /v1/structured`."""
+
+    run: str
+    model: str
+    schema_hash: str
+    choices: list[StructuredChoice]
+    usage: UsageInfo
+    timings: Timings
+
+
+class CheckRequest(Wire):
+    """Body of `POST /v1/schemas/check`."""
+
+    schema_: Any = Field(alias="schema")
+    whitespace: Literal["flexible", "compact", "indented"] = "flexible"
+    property_order: Literal["schema", "any"] = "schema"
+
+
+class KeywordReport(Wire):
+    """What becomes of one keyword of a schema; `pointer` leads to it."""
+
+    pointer: str
+    keyword: str
+    status: Literal["enforced", "annotation", "refused"]
+    reason: str | None = None
+
+
+class CheckResponse(Wire):
+    """Whether a schema compiles, per keyword, with the generation order of its properties."""
+
+    supported: bool
+    schema_hash: str | None = None
+    keywords: list[KeywordReport]
+    order: list[str]
+    min_bytes: int | None = None
+    error: ErrorInfo | None = None
+
+
+class ErrorInfo(Wire):
+    """`param` is the JSON Pointer or the field at fault; `code` is stable."""
+
+    message: str
+    type: str
+    param: str | None = None
+    code: str | None = None
+
+
+class ErrorBody(Wire):
+    """The body of every answer that is not 2xx."""
+
+    error: ErrorInfo
+
+
+CheckResponse.model_rebuild()
