@@ -1,0 +1,181 @@
+"""The lazy pushdown automaton of one grammar over bytes: states are interned sets of threads, made when first met.
+
+`advance` is the one definition of what may follow what; mask rows (`rows.py`) are a faster way to ask it about every
+token at once, and closings (`closing.py`) a way to ask for the shortest end.
+"""
+
+from __future__ import annotations
+
+import json
+import threading
+
+import numpy as np
+
+from constrained.automaton import kernel, strings, tables
+from constrained.automaton.cells import BOTTOM, Cells
+from constrained.automaton.lexemes import PlainLexemes
+from constrained.automaton.locals import Locals
+from constrained.automaton.tables import StringTries
+from constrained.grammar.nodes import Nodes
+from constrained.options import Whitespace
+from constrained.tokens.rows import MaskRow
+
+# (lex, esc, need, room, local, cell), as the kernel has it.
+Thread = tuple[int, int, int, int, int, int]
+
+
+class State:
+    """An interned set of threads. `next` memoises tokens; the other slots are filled when first asked for."""
+
+    __slots__ = ("closing", "is_accepting", "is_complete", "next", "prefix_rows", "row", "threads")
+
+    def __init__(self, threads: tuple[Thread, ...], *, is_accepting: bool) -> None:
+        self.threads = threads
+        self.is_accepting = is_accepting
+        self.next: dict[int, State] = {}
+        self.row: MaskRow | None = None
+        self.prefix_rows: dict[bytes, MaskRow] = {}
+        self.closing: bytes | None = None
+        self.is_complete: bool | None = None
+
+
+class Automaton:
+    """States and tables of one grammar. All methods are safe between threads; a lock guards whatever makes something new."""
+
+    def __init__(self, nodes: Nodes, whitespace: Whitespace) -> None:
+        self.lock = threading.RLock()
+        self.plain = PlainLexemes()
+        self.tries = StringTries()
+        self.tries.table.add((0, 1, strings.NO_TAG, 0, 0))
+        self.locals = Locals(nodes, whitespace, self.plain, self.tries)
+        self.cells = Cells()
+        self._states: dict[tuple[Thread, ...], State] = {}
+        start = (self.locals.entry(self.locals.start), 0, 0, 0, self.locals.start, BOTTOM)
+        self.initial = self._intern([start])
+
+    @property
+    def num_states(self) -> int:
+        """How many states, local states and cells there are: what a bound on memory counts."""
+        return len(self._states) + len(self.locals.states) + len(self.cells)
+
+    def advance(self, state: State, data: bytes, history: bytes | bytearray = b"") -> tuple[State | None, bool]:
+        """The state after `data`, or None where it is not allowed; and whether that depends on `history`.
+
+        `history` are the bytes that led to `state`: an open key that began in it must differ from the frame's other keys.
+        """
+        with self.lock:
+            threads: list[Thread] = []
+            depends = False
+            bytes_ = np.frombuffer(data, np.uint8)
+            for thread in state.threads:
+                ended, asked = self._run(thread, data, bytes_, history)
+                threads += ended
+                depends |= asked
+            return (self._intern(threads) if threads else None), depends
+
+    def _run(self, thread: Thread, data: bytes, bytes_: np.ndarray, history: bytes | bytearray) -> tuple[list[Thread], bool]:
+        """One thread through `data`: the threads it becomes, and whether `history` was asked."""
+        ended: list[Thread] = []
+        depends = False
+        pending = [(thread, 0)]
+        registers = np.empty(6, np.int64)
+        while pending:
+            here, position = pending.pop()
+            cells = self.cells
+            cells.table.reserve(len(data) + 16)
+            registers[:] = here
+            scratch = len(cells)
+            result, position, which, num_cells = kernel.run(bytes_, position, registers, scratch, *self.arrays)
+            lex, esc, need, room, local, cell = registers.tolist()
+            if num_cells > scratch:
+                cell = cells.adopt(cell, scratch)
+            here = (lex, esc, need, room, local, cell)
+            if result == kernel.DEAD:
+                continue
+            if position >= len(data):
+                ended.append(here)
+            elif result == kernel.NEW_LEX:
+                self.plain.resolve(which)
+                pending.append((here, position))
+            elif result == kernel.NEW_LOCAL:
+                self.locals.resolve(which)
+                pending.append((here, position))
+            elif result == kernel.EDGE:
+                pending += [(self._follow(edge, cell), position + 1) for edge in self._chain(which)]
+            else:
+                content, inside = _key_content(data, position, history)
+                depends |= not inside
+                if content not in cells.seen[cell]:
+                    pending.append(((lex, esc, need, room, local, cells.with_key(cell, content)), position + 1))
+        return ended, depends
+
+    @property
+    def arrays(self) -> tuple[np.ndarray, ...]:
+        """The tables that `kernel.run` and the end of `kernel.walk`'s parameters take, in their order."""
+        here = self.locals
+        tries = self.tries.table.array
+        return (self.plain.table.array, here.rows.array, here.info.array, here.edges.array, here.tags.array, tries, self.cells.table.array)
+
+    def _chain(self, edge: int) -> list[int]:
+        found = []
+        while edge >= 0:
+            found.append(edge)
+            edge = int(self.locals.edges.array[edge, tables.NEXT])
+        return found
+
+    def _follow(self, edge: int, cell: int) -> Thread:
+        kind, lex, need, room, local, after, _ = self.locals.edges.array[edge].tolist()
+        if kind == tables.POP:
+            local = self.cells.local(cell)
+            return (self.locals.entry(local), 0, 0, 0, local, self.cells.parent(cell))
+        if kind == tables.PUSH:
+            cell = self.cells.push(cell, after)
+        return (lex, 0, need, room, local, cell)
+
+    def _intern(self, threads: list[Thread]) -> State:
+        key = tuple(sorted(set(threads)))
+        state = self._states.get(key)
+        if state is None:
+            accepting = any(self.locals.is_done(thread[4]) and self._may_end(thread[0]) for thread in key)
+            state = self._states[key] = State(key, is_accepting=accepting)
+        return state
+
+    def _may_end(self, lex: int) -> bool:
+        if lex >= strings.FREE:
+            return False
+        self.plain.resolve(lex)
+        return bool(self.plain.table.array[lex, 0] == tables.YES)
+
+
+def _key_content(data: bytes, position: int, history: bytes | bytearray) -> tuple[bytes, bool]:
+    """The decoded key whose closing quote is `data[position]`, in UTF-8; and whether it began in `data`."""
+    begun = _opening_quote(data, position)
+    if begun >= 0:
+        return decode_content(data[begun + 1 : position]), True
+    return decode_content(open_string(history) + data[:position]), False
+
+
+def open_string(history: bytes | bytearray) -> bytes:
+    """The bytes of the string that is open at the end of `history`, without its opening quote."""
+    return bytes(history[_opening_quote(history, len(history)) + 1 :])
+
+
+def _opening_quote(data: bytes | bytearray, position: int) -> int:
+    """Index of the quote that opened the string around `position`: the last one that no backslash escapes; -1 if none."""
+    at = data.rfind(b'"', 0, position)
+    while at > 0:
+        backslashes = 0
+        while backslashes < at and data[at - 1 - backslashes] == strings.BACKSLASH:
+            backslashes += 1
+        if backslashes % 2 == 0:
+            break
+        at = data.rfind(b'"', 0, at)
+    return at
+
+
+def decode_content(raw: bytes) -> bytes:
+    """The content of the inside of a JSON string, in UTF-8; `raw` may end inside a character, not inside an escape."""
+    text = raw.decode("utf-8", "surrogateescape")
+    if "\\" in text:
+        text = json.loads(f'"{text}"')
+    return text.encode("utf-8", "surrogateescape")

@@ -1,0 +1,275 @@
+"""The hot loops: one byte of one thread, a run of bytes, and the walk of a trie that fills a mask row.
+
+A thread is (lex, esc, need, room, local, cell): the position in the current lexeme, what to do after it inside the
+current frame, and the stack below. Whatever is not in the tables yet is handed back to Python, which fills it in and
+calls again; nothing here creates anything but scratch stack cells.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import njit
+
+from constrained.automaton import strings, tables
+from constrained.automaton.strings import ALIVE, EXIT, FREE_TAG, INDEX, PLAIN, step_string
+from constrained.automaton.tables import BYTE_CLASS
+
+# Results of `step` beside DEAD and ALIVE.
+DEAD = strings.DEAD
+EDGE, KEY_EXIT, NEW_LEX, NEW_LOCAL = 3, 4, 5, 6
+
+# Columns of a work item: where in the trie, how to go on, the thread, where its key began, how many free keys it closed.
+NODE, MODE, I_LEX, I_ESC, I_NEED, I_ROOM, I_LOCAL, I_CELL, I_OPENED, I_KEYS = range(10)
+ITEM_COLUMNS = 10
+BELOW, AT = 0, 1  # the thread stands after the node's byte; the thread stands before it
+
+# What `walk` returns beside a count: what ran out.
+FINISHED, ITEMS_FULL, PENDING_FULL, CELLS_FULL, KEYS_FULL = range(5)
+
+
+@njit(cache=True, nogil=True)
+def step(byte, lex, esc, need, room, local, plain, local_rows, locals_, tags, tries):  # type: ignore[no-untyped-def]  # numba
+    """One byte: (result, lex, esc, need, room, local, which); `which` is an edge, or the unresolved place."""
+    if lex >= strings.FREE:
+        result, lex, esc, need, room, tag = step_string(byte, lex, esc, need, room, tries)
+        if result != EXIT:
+            return result, lex, esc, need, room, local, -1
+        base = locals_[local, tables.TAGS]
+        if base < 0:
+            return ALIVE, locals_[local, tables.ENTRY], 0, 0, 0, local, -1
+        local = tags[base + tag, 0]
+        return (KEY_EXIT if tag == FREE_TAG else ALIVE), locals_[local, tables.ENTRY], 0, 0, 0, local, -1
+    klass = BYTE_CLASS[byte]
+    index = lex & INDEX
+    may_end = plain[index, 0]
+    if may_end == tables.UNRESOLVED:
+        return NEW_LEX, lex, 0, 0, 0, local, index
+    if klass == 0:
+        return DEAD, lex, 0, 0, 0, local, -1
+    after = plain[index, klass]
+    if after >= 0:
+        return ALIVE, PLAIN | after, 0, 0, 0, local, -1
+    if may_end == tables.NO:
+        return DEAD, lex, 0, 0, 0, local, -1
+    if local_rows[local, 0] == tables.UNRESOLVED:
+        return NEW_LOCAL, lex, 0, 0, 0, local, local
+    edge = local_rows[local, klass]
+    return (EDGE if edge >= 0 else DEAD), lex, 0, 0, 0, local, edge
+
+
+@njit(cache=True, nogil=True)
+def follow(edge, cell, edges, cells, num_cells, locals_):  # type: ignore[no-untyped-def]  # numba
+    """One edge of a local state: (lex, need, room, local, cell, num_cells)."""
+    kind = edges[edge, tables.KIND]
+    if kind == tables.POP:
+        local = cells[cell, tables.RETURN_LOCAL]
+        return locals_[local, tables.ENTRY], 0, 0, local, cells[cell, tables.PARENT], num_cells
+    if kind == tables.PUSH:
+        cells[num_cells, tables.PARENT] = cell
+        cells[num_cells, tables.RETURN_LOCAL] = edges[edge, tables.RETURN]
+        cell = num_cells
+        num_cells += 1
+    return (
+        edges[edge, tables.LEX],
+        edges[edge, tables.NEED],
+        edges[edge, tables.ROOM],
+        edges[edge, tables.LOCAL],
+        cell,
+        num_cells,
+    )
+
+
+@njit(cache=True, nogil=True)
+def run(data, start, thread, num_cells, plain, local_rows, locals_, edges, tags, tries, cells):  # type: ignore[no-untyped-def]  # numba
+    """Step `thread` (int64 [6], in place) through `data[start:]` as far as it goes by itself.
+
+    Returns (result, position, which, num_cells): ALIVE at the end of the data; else the byte at `position` was not
+    taken (KEY_EXIT: it was), and the thread stands before it.
+    """
+    lex, esc, need, room, local, cell = thread[0], thread[1], thread[2], thread[3], thread[4], thread[5]
+    limit = len(cells) - 1
+    result, position, which = ALIVE, start, -1
+    while position < len(data):
+        result, lex2, esc2, need2, room2, local2, which = step(
+            data[position], lex, esc, need, room, local, plain, local_rows, locals_, tags, tries
+        )
+        if result == EDGE:
+            if edges[which, tables.NEXT] >= 0 or num_cells >= limit:
+                break
+            lex, need, room, local, cell, num_cells = follow(which, cell, edges, cells, num_cells, locals_)
+            result = ALIVE
+        elif result == ALIVE or result == KEY_EXIT:
+            lex, esc, need, room, local = lex2, esc2, need2, room2, local2
+        if result != ALIVE:
+            break
+        position += 1
+    thread[0], thread[1], thread[2], thread[3], thread[4], thread[5] = lex, esc, need, room, local, cell
+    return result, position, which, num_cells
+
+
+@njit(cache=True, nogil=True)
+def set_own(row, node, first, ids):  # type: ignore[no-untyped-def]  # numba
+    """Allow the strings that end at `node`."""
+    for i in range(first[node], first[node + 1]):
+        row[ids[i] >> 5] |= np.uint32(1) << np.uint32(ids[i] & 31)
+
+
+@njit(cache=True, nogil=True)
+def walk(  # type: ignore[no-untyped-def]  # numba
+    items,
+    num_items,
+    row,
+    pending,
+    keys,
+    num_cells,
+    scratch,
+    byte,
+    end,
+    depth,
+    first,
+    ids,
+    plain,
+    local_rows,
+    locals_,
+    edges,
+    tags,
+    tries,
+    cells,
+):
+    """Allow in `row` every string of the trie that a work item leads through.
+
+    `items` int32 [?, 10] is a stack of `num_items`; `pending` takes the items that wait for Python, `keys` the places
+    (node, begun, earlier) where a free key ended that began at depth `begun`. Cells from `scratch` on are this walk's.
+    Returns (status, num_items, num_pending, num_keys, num_cells).
+    """
+    stack = np.empty((len(depth) and depth.max() + 2, ITEM_COLUMNS), np.int32)
+    num_pending = 0
+    num_keys = 0
+    while num_items > 0:
+        num_items -= 1
+        top = items[num_items]
+        node = top[NODE]
+        if top[MODE] == BELOW:
+            base = depth[node]
+            child, stop = node + 1, end[node]
+        else:
+            base = depth[node] - 1
+            child, stop = node, end[node]
+        stack[base] = top
+        while child < stop:
+            at = depth[child]
+            here = stack[at - 1]
+            result, lex, esc, need, room, local, which = step(
+                byte[child], here[I_LEX], here[I_ESC], here[I_NEED], here[I_ROOM], here[I_LOCAL],
+                plain, local_rows, locals_, tags, tries,
+            )  # fmt: skip
+            if result == DEAD:
+                child = end[child]
+                continue
+            cell, opened, num_closed = here[I_CELL], here[I_OPENED], here[I_KEYS]
+            if result == NEW_LEX or result == NEW_LOCAL:
+                if num_pending >= len(pending):
+                    return PENDING_FULL, num_items, num_pending, num_keys, num_cells
+                pending[num_pending] = here
+                pending[num_pending, NODE] = child
+                pending[num_pending, MODE] = AT
+                num_pending += 1
+                child = end[child]
+                continue
+            if result == KEY_EXIT:
+                # A key of a frame that this walk opened is the frame's first, unless the walk closed another before.
+                if cell < scratch or num_closed > 0:
+                    if num_keys >= len(keys):
+                        return KEYS_FULL, num_items, num_pending, num_keys, num_cells
+                    keys[num_keys, 0] = child
+                    keys[num_keys, 1] = opened
+                    keys[num_keys, 2] = num_closed
+                    num_keys += 1
+                num_closed += 1
+            if result == EDGE:
+                before = cell
+                if num_cells + 8 >= len(cells):
+                    return CELLS_FULL, num_items, num_pending, num_keys, num_cells
+                further = edges[which, tables.NEXT]
+                esc = 0
+                lex, need, room, local, cell, num_cells = follow(which, before, edges, cells, num_cells, locals_)
+                if lex >= strings.FREE:
+                    opened = at
+                while further >= 0:
+                    if num_items >= len(items) or num_cells + 8 >= len(cells):
+                        return ITEMS_FULL, num_items, num_pending, num_keys, num_cells
+                    lex2, need2, room2, local2, cell2, num_cells = follow(further, before, edges, cells, num_cells, locals_)
+                    branch = items[num_items]
+                    branch[NODE], branch[MODE] = child, BELOW
+                    branch[I_LEX], branch[I_ESC], branch[I_NEED], branch[I_ROOM] = lex2, 0, need2, room2
+                    branch[I_LOCAL], branch[I_CELL] = local2, cell2
+                    branch[I_OPENED], branch[I_KEYS] = (at if lex2 >= strings.FREE else opened), num_closed
+                    num_items += 1
+                    further = edges[further, tables.NEXT]
+            to = stack[at]
+            to[I_LEX], to[I_ESC], to[I_NEED], to[I_ROOM] = lex, esc, need, room
+            to[I_LOCAL], to[I_CELL], to[I_OPENED], to[I_KEYS] = local, cell, opened, num_closed
+            set_own(row, child, first, ids)
+            child += 1
+    return FINISHED, 0, num_pending, num_keys, num_cells
+
+
+@njit(cache=True, nogil=True)
+def spelled(lex, byte, end, depth, tries, found):  # type: ignore[no-untyped-def]  # numba
+    """The places in a token trie where a string of the string trie at `lex` ends: (node, tag) rows in `found`, and their count.
+
+    Falling back to a free string does not count. Returns -1 where `found` is too small.
+    """
+    lexes = np.empty(depth.max() + 2, np.int32)
+    escs = np.empty(depth.max() + 2, np.int32)
+    lexes[0], escs[0] = lex, 0
+    child, count = 1, 0
+    while child < len(byte):
+        at = depth[child]
+        result, after, esc, need, room, tag = step_string(
+            byte[child], lexes[at - 1], escs[at - 1], 0, strings.UNBOUNDED, tries
+        )
+        if byte[child] == strings.QUOTE and escs[at - 1] == 0 and tag != FREE_TAG and tag != strings.NO_TAG:
+            if count >= len(found):
+                return -1
+            found[count, 0] = child
+            found[count, 1] = tag
+            count += 1
+            child = end[child]
+        elif result == ALIVE and after >= strings.TRIE:
+            lexes[at], escs[at] = after, esc
+            child += 1
+        else:
+            child = end[child]
+    return count
+
+
+@njit(cache=True, nogil=True)
+def scan_string(lex, esc, byte, end, depth, tries, inside, exits):  # type: ignore[no-untyped-def]  # numba
+    """Walk the whole trie from a place in a free string.
+
+    `inside[node]` becomes the characters that a token ending there needs (a begun one counts), -1 where it does not stay
+    inside; `exits[node]` the characters before the quote that ends there, -1 where none does.
+    """
+    size = depth.max() + 2
+    lexes = np.empty(size, np.int32)
+    escs = np.empty(size, np.int32)
+    counts = np.empty(size, np.int32)
+    inside[:] = -1
+    exits[:] = -1
+    lexes[0], escs[0], counts[0] = lex, esc, 0
+    child = 1
+    while child < len(byte):
+        at = depth[child]
+        result, after, esc2, need, room, tag = step_string(
+            byte[child], lexes[at - 1], escs[at - 1], 0, strings.UNBOUNDED - 1, tries
+        )
+        if result == EXIT:
+            exits[child] = counts[at - 1]
+        if result != ALIVE:
+            child = end[child]
+            continue
+        done = counts[at - 1] + (strings.UNBOUNDED - 1 - room)
+        lexes[at], escs[at], counts[at] = after, esc2, done
+        inside[child] = done + (1 if esc2 != 0 or after != strings.FREE else 0)
+        child += 1

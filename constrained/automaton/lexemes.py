@@ -1,0 +1,94 @@
+"""The lexemes outside strings as rows of the plain table: whitespace, literals and numbers, made when first met.
+
+A plain lexeme state is a key: ("space", newlines, blanks) left to spend, ("literal", the suffixes that may follow), or
+("number", machine, position).
+"""
+
+from __future__ import annotations
+
+from constrained.automaton.numbers import NumberMachine, Position
+from constrained.automaton.tables import BYTE_CLASS, NO, NUM_CLASSES, UNRESOLVED, YES, Table
+
+MAX_BLANKS = 32
+PlainKey = tuple[object, ...]
+
+NOTHING: PlainKey = ("literal", frozenset((b"",)))
+GAP: PlainKey = ("space", 1, MAX_BLANKS)
+
+
+def literal(*texts: bytes) -> PlainKey:
+    """The lexeme state before any one of `texts`."""
+    return ("literal", frozenset(texts))
+
+
+class PlainLexemes:
+    """Plain lexeme states by index; rows are filled by `resolve`."""
+
+    def __init__(self) -> None:
+        self.table = Table(NUM_CLASSES)
+        self._keys: list[PlainKey] = []
+        self._index: dict[PlainKey, int] = {}
+
+    def index(self, key: PlainKey) -> int:
+        """The index of a state; its row may still be empty."""
+        found = self._index.get(key)
+        if found is None:
+            found = self._index[key] = self.table.add()
+            self._keys.append(key)
+        return found
+
+    def resolve(self, index: int) -> None:
+        """Fill the row of a state."""
+        if self.table.array[index, 0] != UNRESOLVED:
+            return
+        may_end, steps = self._expand(self._keys[index])
+        targets = {BYTE_CLASS[byte]: self.index(to) for byte, to in steps.items()}
+        row = self.table.array[index]
+        for klass, target in targets.items():
+            row[klass] = target
+        row[0] = YES if may_end else NO
+
+    def steps(self, key: PlainKey) -> dict[int, PlainKey]:
+        """The bytes that lead on from a state."""
+        return self._expand(key)[1]
+
+    def closing(self, index: int) -> bytes:
+        """The shortest way to end the lexeme from a state."""
+        key = self._keys[index]
+        if key[0] == "space":
+            return b""
+        if key[0] == "literal":
+            suffixes: frozenset[bytes] = key[1]  # type: ignore[assignment]
+            return min(suffixes, key=lambda suffix: (len(suffix), suffix))
+        machine, position = _number(key)
+        return machine.closing(position) or b""
+
+    def _expand(self, key: PlainKey) -> tuple[bool, dict[int, PlainKey]]:
+        if key[0] == "space":
+            return True, _space_steps(*key[1:])  # type: ignore[arg-type]
+        if key[0] == "literal":
+            suffixes: frozenset[bytes] = key[1]  # type: ignore[assignment]
+            groups: dict[int, set[bytes]] = {}
+            for suffix in suffixes:
+                if suffix:
+                    groups.setdefault(suffix[0], set()).add(suffix[1:])
+            return b"" in suffixes, {byte: ("literal", frozenset(group)) for byte, group in groups.items()}
+        machine, position = _number(key)
+        return machine.accepts(position), {byte: ("number", machine, to) for byte, to in machine.steps(position).items()}
+
+
+def _number(key: PlainKey) -> tuple[NumberMachine, Position]:
+    machine, position = key[1], key[2]
+    assert isinstance(machine, NumberMachine)
+    assert isinstance(position, Position)
+    return machine, position
+
+
+def _space_steps(newlines: int, blanks: int) -> dict[int, PlainKey]:
+    """One blank or newline spent."""
+    steps: dict[int, PlainKey] = {}
+    if blanks:
+        steps = {byte: ("space", newlines, blanks - 1) for byte in b" \t"}
+    if newlines:
+        steps[ord("\n")] = ("space", 0, blanks)
+    return steps

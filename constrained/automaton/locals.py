@@ -1,0 +1,346 @@
+"""Local states: what may come next inside one frame, without what lies below it on the stack.
+
+A local state is a frozen value (`Done`, `Value`, `ObjectOpen`, ...) with an index. Its row of edges is made when it is
+first met. Whitespace is a lexeme that stands before the local state; how much of it the layout asks for decides the
+lexeme that each edge enters.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from constrained.automaton import lexemes, strings
+from constrained.automaton.lexemes import PlainKey, PlainLexemes
+from constrained.automaton.numbers import number_machine
+from constrained.automaton.tables import BYTE_CLASS, DONE, GOTO, NUM_CLASSES, POP, PUSH, TAGS, UNRESOLVED, YES, StringTries, Table
+from constrained.grammar import texts
+from constrained.grammar.nodes import Node, Nodes
+from constrained.grammar.shapes import ArrayShape, NodeKey, ObjectShape, StringSet
+from constrained.options import Whitespace
+
+INDENT = 2
+
+
+@dataclass(frozen=True, slots=True)
+class Done:
+    """The document is complete."""
+
+
+@dataclass(frozen=True, slots=True)
+class Value:
+    """A value that meets `node` comes next, then `after`."""
+
+    node: NodeKey
+    after: int
+    depth: int
+
+
+@dataclass(frozen=True, slots=True)
+class ObjectOpen:
+    """Just after the opening brace."""
+
+    plan: int
+    depth: int
+
+
+@dataclass(frozen=True, slots=True)
+class ObjectKey:
+    """A key comes next, or is being read; the properties before `position` are past."""
+
+    plan: int
+    position: int
+    depth: int
+
+
+@dataclass(frozen=True, slots=True)
+class ObjectColon:
+    """The colon after the key `tag` comes next."""
+
+    plan: int
+    tag: int
+    depth: int
+
+
+@dataclass(frozen=True, slots=True)
+class ObjectNext:
+    """After a member: a comma or the closing brace."""
+
+    plan: int
+    position: int
+    depth: int
+
+
+@dataclass(frozen=True, slots=True)
+class ArrayOpen:
+    """Just after the opening bracket."""
+
+    shape: ArrayShape
+    depth: int
+
+
+@dataclass(frozen=True, slots=True)
+class ArrayItem:
+    """The item at `index` comes next."""
+
+    shape: ArrayShape
+    index: int
+    depth: int
+
+
+@dataclass(frozen=True, slots=True)
+class ArrayNext:
+    """After `index` items: a comma or the closing bracket."""
+
+    shape: ArrayShape
+    index: int
+    depth: int
+
+
+@dataclass(frozen=True, slots=True)
+class Close:
+    """Only the closing bracket `byte` comes next (indented layout)."""
+
+    byte: int
+    depth: int
+
+
+Local = Done | Value | ObjectOpen | ObjectKey | ObjectColon | ObjectNext | ArrayOpen | ArrayItem | ArrayNext | Close
+Edge = tuple[int, int, int, int, int, int, int]
+
+
+class ObjectPlan:
+    """An object shape laid out for generation: the order of its properties and what may follow each position.
+
+    `names` are the properties that some value can fill; position `len(names)` is the place of additional keys.
+    """
+
+    def __init__(self, shape: ObjectShape, nodes: Nodes) -> None:
+        self.shape = shape
+        self.names = [name for name, key in shape.properties.items() if not nodes[key].is_empty]
+        self.declared = list(shape.properties)
+        self.additional = not nodes[shape.additional].is_empty
+        self._next_required = [len(self.names)] * (len(self.names) + 1)
+        for index in range(len(self.names) - 1, -1, -1):
+            required = self.names[index] in shape.required
+            self._next_required[index] = index if required else self._next_required[index + 1]
+
+    def may_close(self, position: int) -> bool:
+        """Whether no required property is left at `position`."""
+        return self._next_required[position] == len(self.names)
+
+    def candidates(self, position: int) -> range:
+        """The properties that may come next: up to the next required one."""
+        return range(position, min(self._next_required[position] + 1, len(self.names)))
+
+    def may_add(self, position: int) -> bool:
+        """Whether an additional key may come next."""
+        return self.additional and self.may_close(position)
+
+    def may_continue(self, position: int) -> bool:
+        """Whether any key may come next."""
+        return position < len(self.names) or self.may_add(position)
+
+    def member(self, tag: int) -> NodeKey:
+        """The node of the member whose key has `tag`: 0 is an additional one, i + 1 the i-th name."""
+        return self.shape.additional if tag == strings.FREE_TAG else self.shape.member(self.names[tag - 1])
+
+    def after(self, tag: int) -> int:
+        """The position after the member whose key has `tag`."""
+        return len(self.names) if tag == strings.FREE_TAG else tag
+
+
+class Locals:
+    """Local states by index, and the tables of their edges."""
+
+    def __init__(self, nodes: Nodes, whitespace: Whitespace, plain: PlainLexemes, tries: StringTries) -> None:
+        self._nodes = nodes
+        self._indented = whitespace == "indented"
+        self._gap = lexemes.GAP if whitespace == "flexible" else lexemes.NOTHING
+        self._plain = plain
+        self._tries = tries
+        self.rows = Table(NUM_CLASSES)
+        self.info = Table(3)
+        self.edges = Table(7, 256)
+        self.tags = Table(1, 256)
+        self.states: list[Local] = []
+        self.plans: list[ObjectPlan] = []
+        self._plan_index: dict[object, int] = {}
+        self._index: dict[Local, int] = {}
+        self._key_lexes: dict[int, int] = {}
+        self._value_lexes: dict[StringSet, int] = {}
+        self.done = self.index(Done())
+        self.start = self.index(Value(nodes.root, self.done, 0))
+
+    # -- indices
+
+    def index(self, local: Local) -> int:
+        """The index of a local state; its row may still be empty."""
+        found = self._index.get(local)
+        if found is None:
+            found = self._index[local] = self.rows.add()
+            self.states.append(local)
+            gap = lexemes.NOTHING if isinstance(local, Done) else self._gap
+            self.info.add((self._plain.index(gap), -1, int(isinstance(local, Done))))
+        return found
+
+    def entry(self, index: int) -> int:
+        """The lexeme that stands before a local state."""
+        return int(self.info.array[index, 0])
+
+    def is_done(self, index: int) -> bool:
+        """Whether the document may end at this local state."""
+        return bool(self.info.array[index, DONE])
+
+    def plan(self, shape: ObjectShape) -> int:
+        """The index of the plan of an object shape."""
+        identity = shape.identity
+        if identity not in self._plan_index:
+            self._plan_index[identity] = len(self.plans)
+            self.plans.append(ObjectPlan(shape, self._nodes))
+        return self._plan_index[identity]
+
+    # -- rows
+
+    def resolve(self, index: int) -> None:
+        """Fill the row of a local state."""
+        if self.rows.array[index, 0] != UNRESOLVED:
+            return
+        by_class: dict[int, int] = {}
+        for byte, edge in self._edges(self.states[index]):
+            klass = int(BYTE_CLASS[byte])
+            by_class[klass] = self.edges.add((*edge, by_class.get(klass, -1)))
+        row = self.rows.array[index]
+        for klass, first in by_class.items():
+            row[klass] = first
+        row[0] = YES
+
+    def _edges(self, local: Local) -> Iterable[tuple[int, tuple[int, int, int, int, int, int]]]:
+        """The edges of a local state: (byte, (kind, lex, need, room, local, return))."""
+        match local:
+            case Value(node, after, depth):
+                return self._value(self._nodes[node], after, depth)
+            case ObjectOpen(plan, depth):
+                return self._object_open(plan, depth)
+            case ObjectKey(plan, position, depth):
+                return [(strings.QUOTE, self._key(plan, position, depth))]
+            case ObjectColon(plan, tag, depth):
+                after = self.index(ObjectNext(plan, self.plans[plan].after(tag), depth))
+                value = self.index(Value(self.plans[plan].member(tag), after, depth))
+                return [(ord(":"), self._go(value, lexemes.literal(b" ") if self._indented else None))]
+            case ObjectNext(plan, position, depth):
+                return self._object_next(plan, position, depth)
+            case ArrayOpen(shape, depth):
+                return self._array_open(shape, depth)
+            case ArrayItem(shape, item, depth):
+                return self._item(shape, item, depth)
+            case ArrayNext(shape, count, depth):
+                return self._array_next(shape, count, depth)
+            case Close(byte, _):
+                return [(byte, (POP, -1, 0, 0, -1, -1))]
+            case Done():
+                return []
+
+    def _go(self, local: int, lexeme: PlainKey | None = None) -> tuple[int, int, int, int, int, int]:
+        lex = self.entry(local) if lexeme is None else self._plain.index(lexeme)
+        return (GOTO, lex, 0, 0, local, -1)
+
+    def _indent(self, depth: int) -> PlainKey:
+        return lexemes.literal(b" " * (INDENT * depth))
+
+    def _line(self, depth: int) -> PlainKey | None:
+        """The lexeme after a comma: a new line in the indented layout."""
+        return lexemes.literal(b"\n" + b" " * (INDENT * depth)) if self._indented else None
+
+    def _value(self, node: Node, after: int, depth: int) -> Iterable[tuple[int, tuple[int, int, int, int, int, int]]]:
+        for texts_ in node.strings:
+            yield strings.QUOTE, self._string(texts_, after)
+        literal = {text.encode() for text in node.literals}
+        for numbers in node.numbers:
+            if numbers.values is not None:
+                literal |= {text.encode() for value in numbers.values for text in texts.number_spellings(value)}
+                continue
+            machine = number_machine(numbers)
+            for byte, position in machine.steps(machine.start).items():
+                yield byte, self._go(after, ("number", machine, position))
+        if literal:
+            for byte, key in self._plain.steps(lexemes.literal(*literal)).items():
+                yield byte, self._go(after, key)
+        inner = depth + 1 if self._indented else 0
+        for shape in node.arrays:
+            opened = self.index(ArrayOpen(shape, inner))
+            yield ord("["), (PUSH, self.entry(opened), 0, 0, opened, after)
+        for members in node.objects:
+            opened = self.index(ObjectOpen(self.plan(members), inner))
+            yield ord("{"), (PUSH, self.entry(opened), 0, 0, opened, after)
+
+    def _string(self, texts_: StringSet, after: int) -> tuple[int, int, int, int, int, int]:
+        if texts_.values is None:
+            return (GOTO, strings.FREE, texts_.min_len, texts_.max_len, after, -1)
+        lex = self._value_lexes.get(texts_)
+        if lex is None:
+            lex = self._value_lexes[texts_] = self._tries.add([(text, 1) for text in texts_.values], fallback=False)
+        return (GOTO, lex, 0, strings.UNBOUNDED, after, -1)
+
+    def _key(self, plan_index: int, position: int, depth: int) -> tuple[int, int, int, int, int, int]:
+        """The edge into a key; makes the trie of names and the places after each of them."""
+        local = self.index(ObjectKey(plan_index, position, depth))
+        if local not in self._key_lexes:
+            plan = self.plans[plan_index]
+            allowed = {plan.names[i]: i + 1 for i in plan.candidates(position)}
+            free = plan.may_add(position)
+            names = [(name, allowed.get(name, strings.EXCLUDED)) for name in plan.declared] if free else list(allowed.items())
+            self._key_lexes[local] = self._tries.add(names, fallback=free) if names else strings.FREE
+            base = self.tags.size
+            self.tags.reserve(len(plan.names) + 1)
+            self.tags.size += len(plan.names) + 1
+            for tag in (*allowed.values(), *((strings.FREE_TAG,) if free else ())):
+                self.tags.array[base + tag, 0] = self.index(ObjectColon(plan_index, tag, depth))
+            self.info.array[local, TAGS] = base
+        return (GOTO, self._key_lexes[local], 0, strings.UNBOUNDED, local, -1)
+
+    def _object_open(self, plan: int, depth: int) -> Iterable[tuple[int, tuple[int, int, int, int, int, int]]]:
+        if self.plans[plan].may_close(0):
+            yield ord("}"), (POP, -1, 0, 0, -1, -1)
+        if self.plans[plan].may_continue(0):
+            if self._indented:
+                yield ord("\n"), self._go(self.index(ObjectKey(plan, 0, depth)), self._indent(depth))
+            else:
+                yield strings.QUOTE, self._key(plan, 0, depth)
+
+    def _object_next(self, plan: int, position: int, depth: int) -> Iterable[tuple[int, tuple[int, int, int, int, int, int]]]:
+        if self.plans[plan].may_continue(position):
+            yield ord(","), self._go(self.index(ObjectKey(plan, position, depth)), self._line(depth))
+        if self.plans[plan].may_close(position):
+            yield self._close(ord("}"), depth)
+
+    def _close(self, byte: int, depth: int) -> tuple[int, tuple[int, int, int, int, int, int]]:
+        if self._indented:
+            return ord("\n"), self._go(self.index(Close(byte, depth)), self._indent(depth - 1))
+        return byte, (POP, -1, 0, 0, -1, -1)
+
+    def _array_open(self, shape: ArrayShape, depth: int) -> Iterable[tuple[int, tuple[int, int, int, int, int, int]]]:
+        if shape.min_items == 0:
+            yield ord("]"), (POP, -1, 0, 0, -1, -1)
+        if shape.max_items > 0:
+            if self._indented:
+                yield ord("\n"), self._go(self.index(ArrayItem(shape, 0, depth)), self._indent(depth))
+            else:
+                yield from self._item(shape, 0, depth)
+
+    def _item(self, shape: ArrayShape, index: int, depth: int) -> Iterable[tuple[int, tuple[int, int, int, int, int, int]]]:
+        after = self.index(ArrayNext(shape, _count(shape, index + 1), depth))
+        return self._value(self._nodes[shape.item(index)], after, depth)
+
+    def _array_next(self, shape: ArrayShape, count: int, depth: int) -> Iterable[tuple[int, tuple[int, int, int, int, int, int]]]:
+        if count < shape.max_items:
+            yield ord(","), self._go(self.index(ArrayItem(shape, count, depth)), self._line(depth))
+        if count >= shape.min_items:
+            yield self._close(ord("]"), depth)
+
+
+def _count(shape: ArrayShape, count: int) -> int:
+    """`count`, or the first count from which on nothing changes any more."""
+    if shape.max_items < strings.UNBOUNDED:
+        return count
+    return min(count, max(len(shape.prefix), shape.min_items))

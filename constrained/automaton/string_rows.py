@@ -1,0 +1,156 @@
+"""What the vocabulary looks like from inside a free string: computed once per vocabulary, shared by every grammar.
+
+From a place in a free string some tokens stay inside it; others close it and go on outside. The suffixes of the latter
+after the quote form a trie of their own, a thousand times smaller than the vocabulary, so that a mask row of a string is
+a copy and a small walk.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import OrderedDict
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from constrained.automaton import kernel, strings
+from constrained.tokens.rows import Words, set_bits
+from constrained.tokens.trie import Trie
+
+Int32 = NDArray[np.int32]
+MAX_ROWS = 1024
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class StringPlace:
+    """All of the vocabulary from one place (lex, esc) of a free string.
+
+    `inside` are the tokens that stay inside, `inside_len` the characters that each needs (ascending); `exit_tokens` those
+    that close the string, `exit_len` the characters before the quote; `suffixes` the trie of what follows the quote.
+    """
+
+    inside: Int32
+    inside_len: Int32
+    exit_tokens: Int32
+    exit_len: Int32
+    suffixes: Trie
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class StringRow:
+    """Bits for one class of `need` and `room`: tokens that stay inside or end with the quote, and those that may close it."""
+
+    inside: Words
+    closing: Words | None
+
+
+class StringRows:
+    """Places and rows of one vocabulary; bounded and safe between threads."""
+
+    def __init__(self, trie: Trie, token_bytes: list[bytes], num_words: int) -> None:
+        self._trie = trie
+        self._token_bytes = token_bytes
+        self._num_words = num_words
+        self._places: OrderedDict[tuple[int, int], StringPlace] = OrderedDict()
+        self._rows: OrderedDict[tuple[int, int, int, int], StringRow] = OrderedDict()
+        self._spelled: OrderedDict[bytes, Int32] = OrderedDict()
+        self._lock = threading.RLock()
+        self.max_len = int(self.place(strings.FREE, 0).inside_len.max(initial=0)) + 1
+
+    def place(self, lex: int, esc: int) -> StringPlace:
+        """The vocabulary seen from a place in a free string."""
+        with self._lock:
+            found = self._places.get((lex, esc))
+            if found is None:
+                found = self._places[(lex, esc)] = self._scan(lex, esc)
+                if len(self._places) > MAX_ROWS:
+                    self._places.popitem(last=False)
+            return found
+
+    def classes(self, need: int, room: int) -> tuple[int, int]:
+        """`need` and `room` as far as a token can tell them apart."""
+        return min(need, self.max_len), min(room, self.max_len)
+
+    def row(self, lex: int, esc: int, need: int, room: int) -> StringRow:
+        """The bits of a place for `need` and `room` as `classes` gives them."""
+        key = (lex, esc, need, room)
+        with self._lock:
+            found = self._rows.get(key)
+            if found is None:
+                found = self._rows[key] = self._make_row(*key)
+                if len(self._rows) > MAX_ROWS:
+                    self._rows.popitem(last=False)
+            return found
+
+    def spelled(self, content: bytes) -> Int32:
+        """The tokens that begin with a spelling of `content` and a closing quote, read from inside a string."""
+        with self._lock:
+            found = self._spelled.get(content)
+            if found is None:
+                found = self._spelled[content] = self._find_spelled(content)
+                if len(self._spelled) > 8 * MAX_ROWS:
+                    self._spelled.popitem(last=False)
+            return found
+
+    def _scan(self, lex: int, esc: int) -> StringPlace:
+        trie = self._trie
+        inside = np.empty(len(trie.byte), np.int32)
+        exits = np.empty(len(trie.byte), np.int32)
+        kernel.scan_string(lex, esc, trie.byte, trie.end, trie.depth, _NO_TRIES, inside, exits)
+        counts = np.diff(trie.first)
+        inside_len = np.repeat(inside, counts)
+        order = np.argsort(inside_len, kind="stable")[np.count_nonzero(inside_len < 0) :]
+        texts, names, lengths = [], [], []
+        for node in np.flatnonzero(exits >= 0):
+            depth = int(trie.depth[node])
+            for token in trie.ids[trie.first[node] : trie.first[trie.end[node]]]:
+                texts.append(self._token_bytes[token][depth:])
+                names.append(int(token))
+                lengths.append(int(exits[node]))
+        return StringPlace(
+            trie.ids[order],
+            inside_len[order],
+            np.array(names, np.int32),
+            np.array(lengths, np.int32),
+            Trie.build(texts, names, keep_empty=True),
+        )
+
+    def _make_row(self, lex: int, esc: int, need: int, room: int) -> StringRow:
+        place = self.place(lex, esc)
+        words = np.zeros(self._num_words, np.uint32)
+        set_bits(words, place.inside[: np.searchsorted(place.inside_len, room, side="right")])
+        fits = (place.exit_len >= need) & (place.exit_len <= room)
+        allowed = place.exit_tokens[fits]
+        # Tokens that end with the quote itself need nothing of what follows.
+        bare = place.suffixes.ids[: place.suffixes.first[1]]
+        set_bits(words, np.intersect1d(allowed, bare).astype(np.int32))
+        if fits.all():
+            return StringRow(words, None)
+        closing = np.zeros(self._num_words, np.uint32)
+        set_bits(closing, allowed)
+        return StringRow(words, closing)
+
+    def _find_spelled(self, content: bytes) -> Int32:
+        tries = string_trie(content)
+        found = np.empty((256, 2), np.int32)
+        trie = self._trie
+        count = kernel.spelled(strings.TRIE, trie.byte, trie.end, trie.depth, tries, found)
+        parts = [trie.ids[trie.first[node] : trie.first[trie.end[node]]] for node in found[: max(count, 0), 0]]
+        return np.concatenate(parts) if parts else np.zeros(0, np.int32)
+
+
+def string_trie(content: bytes) -> Int32:
+    """The string table of one string, which may begin inside a character."""
+    size = len(content) + 1
+    table = np.zeros((size, 5), np.int32)
+    table[1:, strings.BYTE] = list(content)
+    table[:, strings.END] = size
+    table[:, strings.TAG] = strings.NO_TAG
+    table[size - 1, strings.TAG] = 1
+    # Only "between characters or not" matters: a byte that a continuation byte follows is inside one.
+    table[:-1, strings.UTF8_STATE] = [int(0x80 <= byte < 0xC0) for byte in content]
+    return table
+
+
+_NO_TRIES = np.zeros((1, 5), np.int32)

@@ -1,0 +1,289 @@
+"""The string machine: JSON's escape layer over a machine of decoded content, one byte at a time.
+
+A position in a string is (content, escape). The content machine reads UTF-8: the free one is the automaton of valid
+UTF-8 (RFC 3629), a trie holds names or enum values. Direct bytes step it; an escape steps it with the character that it
+means, once the escape is whole. An escape is begun only where some character that it can still mean leads on, so no
+position is a dead end. `need` and `room` count the code points that must and may still come.
+
+Lexeme positions are int32: kind in the upper bits, index in the lower (`PLAIN`, `FREE`, `TRIE`).
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import njit
+
+KIND_SHIFT = 28
+INDEX = (1 << KIND_SHIFT) - 1
+PLAIN, FREE, TRIE = 0, 1 << KIND_SHIFT, 2 << KIND_SHIFT
+UNBOUNDED = 1 << 30
+
+# Columns of the table of string tries; `TAG` holds a tag, NO_TAG (not the end of a string) or EXCLUDED (a string that is out).
+BYTE, END, TAG, UTF8_STATE, FALLBACK = range(5)
+NO_TAG, EXCLUDED = -1, -2
+FREE_TAG = 0  # the tag of a string that no trie holds
+
+# Results of a step.
+DEAD, ALIVE, EXIT = 0, 1, 2
+
+QUOTE, BACKSLASH = 0x22, 0x5C
+REJECT = 255
+
+# Escapes as (mode, digits, value): after the backslash; in the first unit; after a high surrogate; after its backslash; in the low unit.
+AFTER_BACKSLASH, FIRST_UNIT, AFTER_HIGH, AFTER_HIGH_BACKSLASH, LOW_UNIT = 1, 2, 3, 4, 5
+MODE_SHIFT, DIGITS_SHIFT = 26, 23
+VALUE = (1 << DIGITS_SHIFT) - 1
+
+
+def _utf8_table() -> np.ndarray:
+    """States of valid UTF-8: 0 between characters; 1, 2, 3 continuation bytes to come; 4..7 after E0, ED, F0, F4."""
+    table = np.full((8, 256), REJECT, np.uint8)
+    table[0, 0x20:0x80] = 0
+    table[0, [QUOTE, BACKSLASH]] = REJECT
+    table[0, 0xC2:0xE0] = 1
+    table[0, 0xE0:0xF0] = 2
+    table[0, [0xE0, 0xED]] = [4, 5]
+    table[0, 0xF0:0xF5] = 3
+    table[0, [0xF0, 0xF4]] = [6, 7]
+    table[1, 0x80:0xC0] = 0
+    table[2, 0x80:0xC0] = 1
+    table[3, 0x80:0xC0] = 2
+    table[4, 0xA0:0xC0] = 1
+    table[5, 0x80:0xA0] = 1
+    table[6, 0x90:0xC0] = 2
+    table[7, 0x80:0x90] = 2
+    return table
+
+
+UTF8 = _utf8_table()
+
+# What may follow a backslash, other than u, and what it means; 0 is nothing.
+SHORT = np.zeros(256, np.uint8)
+for _letter, _meaning in zip(b'"\\/bfnrt', b'"\\/\b\f\n\r\t', strict=True):
+    SHORT[_letter] = _meaning
+
+HEX = np.full(256, 255, np.uint8)
+for _digit, _code in enumerate(b"0123456789abcdef"):
+    HEX[_code] = _digit
+for _digit, _code in enumerate(b"ABCDEF"):
+    HEX[_code] = _digit + 10
+
+# ASCII characters that encoders write as \uXXXX: controls, and what is unsafe inside HTML. Beyond ASCII all are.
+ESCAPED = np.zeros(128, np.bool_)
+ESCAPED[:0x20] = True
+ESCAPED[[0x7F, *b'"\\/<>&\'+`']] = True
+
+
+@njit(cache=True, nogil=True)
+def step_string(byte, lex, esc, need, room, tries):  # type: ignore[no-untyped-def]  # numba
+    """One byte inside a string: (result, lex, esc, need, room, tag)."""
+    if esc != 0:
+        result, lex, esc = _step_escape(byte, lex, esc, tries)
+        if result == ALIVE and esc == 0:
+            need, room = _count(need, room)
+        return result, lex, esc, need, room, NO_TAG
+    state = lex & INDEX if lex < TRIE else tries[lex & INDEX, UTF8_STATE]
+    if state == 0:
+        if byte == QUOTE:
+            tag = _tag(lex, tries)
+            return (EXIT if tag >= 0 and need == 0 else DEAD), lex, 0, need, room, tag
+        if room < 1:
+            return DEAD, lex, 0, need, room, NO_TAG
+        if byte == BACKSLASH:
+            alive = _any_short(lex, tries) or _any_unit(lex, tries, 0, 0xFFFF)
+            return (ALIVE if alive else DEAD), lex, AFTER_BACKSLASH << MODE_SHIFT, need, room, NO_TAG
+        if byte < 0x20:
+            return DEAD, lex, 0, need, room, NO_TAG
+    lex = step_content(byte, lex, tries)
+    if lex < 0:
+        return DEAD, lex, 0, need, room, NO_TAG
+    state = lex & INDEX if lex < TRIE else tries[lex & INDEX, UTF8_STATE]
+    if state == 0:
+        need, room = _count(need, room)
+    return ALIVE, lex, 0, need, room, NO_TAG
+
+
+@njit(cache=True, nogil=True)
+def _count(need, room):  # type: ignore[no-untyped-def]  # numba
+    """One character more."""
+    return max(need - 1, 0), (room if room >= UNBOUNDED else room - 1)
+
+
+@njit(cache=True, nogil=True)
+def _tag(lex, tries):  # type: ignore[no-untyped-def]  # numba
+    """The tag of the string that ends here; negative where none may end."""
+    if lex < TRIE:
+        return FREE_TAG
+    tag = tries[lex & INDEX, TAG]
+    if tag == NO_TAG and tries[lex & INDEX, FALLBACK]:
+        return FREE_TAG
+    return tag
+
+
+@njit(cache=True, nogil=True)
+def step_content(byte, lex, tries):  # type: ignore[no-untyped-def]  # numba
+    """One UTF-8 byte of decoded content; negative where it leads nowhere. Quote and backslash come here only escaped."""
+    if lex < TRIE:
+        return _step_utf8(byte, lex & INDEX)
+    node = lex & INDEX
+    child = node + 1
+    while child < tries[node, END]:
+        if tries[child, BYTE] == byte:
+            return TRIE | child
+        child = tries[child, END]
+    if tries[node, FALLBACK]:
+        return _step_utf8(byte, tries[node, UTF8_STATE])
+    return -1
+
+
+@njit(cache=True, nogil=True)
+def _step_utf8(byte, state):  # type: ignore[no-untyped-def]  # numba
+    if state == 0 and byte < 0x80:
+        return FREE
+    after = UTF8[state, byte]
+    return -1 if after == REJECT else FREE | after
+
+
+@njit(cache=True, nogil=True)
+def _step_escape(byte, lex, esc, tries):  # type: ignore[no-untyped-def]  # numba
+    """One byte of an escape: (result, lex, esc); esc is 0 once the character is whole."""
+    mode, digits, value = esc >> MODE_SHIFT, (esc >> DIGITS_SHIFT) & 7, esc & VALUE
+    if mode == AFTER_BACKSLASH:
+        if byte == 0x75:
+            return (ALIVE if _any_unit(lex, tries, 0, 0xFFFF) else DEAD), lex, FIRST_UNIT << MODE_SHIFT
+        if SHORT[byte] == 0:
+            return DEAD, lex, esc
+        lex = feed(SHORT[byte], lex, tries)
+        return (ALIVE if lex >= 0 else DEAD), lex, 0
+    if mode == AFTER_HIGH:
+        return (ALIVE if byte == BACKSLASH else DEAD), lex, (AFTER_HIGH_BACKSLASH << MODE_SHIFT) | value
+    if mode == AFTER_HIGH_BACKSLASH:
+        return (ALIVE if byte == 0x75 else DEAD), lex, (LOW_UNIT << MODE_SHIFT) | (value << 12)
+    if HEX[byte] == 255:
+        return DEAD, lex, esc
+    digits += 1
+    if mode == FIRST_UNIT:
+        return _first_unit((value << 4) | HEX[byte], digits, lex, tries)
+    # The low unit's top digit is D, so 12 bits hold the other three.
+    if digits == 1:
+        if HEX[byte] != 0xD:
+            return DEAD, lex, esc
+        return ALIVE, lex, (LOW_UNIT << MODE_SHIFT) | (1 << DIGITS_SHIFT) | value
+    high, low = value >> 12, ((value & 0xFFF) << 4) | HEX[byte]
+    return _low_unit(high, low, digits, lex, tries)
+
+
+@njit(cache=True, nogil=True)
+def _first_unit(value, digits, lex, tries):  # type: ignore[no-untyped-def]  # numba
+    if digits < 4:
+        left = 4 * (4 - digits)
+        alive = _any_unit(lex, tries, value << left, (value << left) | ((1 << left) - 1))
+        return (ALIVE if alive else DEAD), lex, (FIRST_UNIT << MODE_SHIFT) | (digits << DIGITS_SHIFT) | value
+    if not _any_unit(lex, tries, value, value):
+        return DEAD, lex, 0
+    if 0xD800 <= value <= 0xDBFF:
+        return ALIVE, lex, (AFTER_HIGH << MODE_SHIFT) | (value - 0xD800)
+    lex = feed(value, lex, tries)
+    return (ALIVE if lex >= 0 else DEAD), lex, 0
+
+
+@njit(cache=True, nogil=True)
+def _low_unit(high, low, digits, lex, tries):  # type: ignore[no-untyped-def]  # numba
+    """`low` holds the digits after the D; a low surrogate is DC00 to DFFF."""
+    left = 4 * (4 - digits)
+    least, most = max(low << left, 0xC00), (low << left) | ((1 << left) - 1)
+    base = 0x10000 + (high << 10) - 0xC00
+    if most < 0xC00 or not _any_content(lex, tries, base + least, base + most):
+        return DEAD, lex, 0
+    if digits < 4:
+        return ALIVE, lex, (LOW_UNIT << MODE_SHIFT) | (digits << DIGITS_SHIFT) | (high << 12) | low
+    lex = feed(base + low, lex, tries)
+    return (ALIVE if lex >= 0 else DEAD), lex, 0
+
+
+@njit(cache=True, nogil=True)
+def feed(character, lex, tries):  # type: ignore[no-untyped-def]  # numba
+    """Step the content machine with one character; negative where it leads nowhere."""
+    if character < 0x80:
+        return step_content(character, lex, tries)
+    if character < 0x800:
+        lex = step_content(0xC0 | (character >> 6), lex, tries)
+    else:
+        if character < 0x10000:
+            lex = step_content(0xE0 | (character >> 12), lex, tries)
+        else:
+            lex = step_content(0xF0 | (character >> 18), lex, tries)
+            if lex >= 0:
+                lex = step_content(0x80 | ((character >> 12) & 0x3F), lex, tries)
+        if lex >= 0:
+            lex = step_content(0x80 | ((character >> 6) & 0x3F), lex, tries)
+    if lex >= 0:
+        lex = step_content(0x80 | (character & 0x3F), lex, tries)
+    return lex
+
+
+@njit(cache=True, nogil=True)
+def _any_short(lex, tries):  # type: ignore[no-untyped-def]  # numba
+    """Whether a short escape leads on."""
+    for letter in range(256):
+        if SHORT[letter] != 0 and step_content(SHORT[letter], lex, tries) >= 0:
+            return True
+    return False
+
+
+@njit(cache=True, nogil=True)
+def _any_unit(lex, tries, least, most):  # type: ignore[no-untyped-def]  # numba
+    """Whether a first \\u unit between `least` and `most` leads on, alone or as a high surrogate."""
+    if least < 0xD800 and _any_content(lex, tries, least, min(most, 0xD7FF)):
+        return True
+    if most > 0xDFFF and _any_content(lex, tries, max(least, 0xE000), most):
+        return True
+    high, last = max(least, 0xD800), min(most, 0xDBFF)
+    if high > last:
+        return False
+    return _any_content(lex, tries, 0x10000 + ((high - 0xD800) << 10), 0x103FF + ((last - 0xD800) << 10))
+
+
+@njit(cache=True, nogil=True)
+def _any_content(lex, tries, least, most):  # type: ignore[no-untyped-def]  # numba
+    """Whether a character between `least` and `most` that may be written as \\u leads on."""
+    if lex < TRIE or tries[lex & INDEX, FALLBACK]:
+        return _may_escape(least, most)
+    return _any_child(lex & INDEX, tries, least, most, 0, -1)
+
+
+@njit(cache=True, nogil=True)
+def _may_escape(least, most):  # type: ignore[no-untyped-def]  # numba
+    """Whether encoders write some character between `least` and `most` as \\u."""
+    if most >= 128:
+        return True
+    for character in range(least, most + 1):
+        if ESCAPED[character]:
+            return True
+    return False
+
+
+@njit
+def _any_child(node, tries, least, most, value, missing):  # type: ignore[no-untyped-def]  # numba
+    """Whether a character below `node` lies between the limits; `value` and `missing` are the UTF-8 bytes so far."""
+    child = node + 1
+    while child < tries[node, END]:
+        byte = tries[child, BYTE]
+        if missing < 0:
+            if byte < 0x80:
+                left, found = 0, byte
+            elif byte < 0xE0:
+                left, found = 1, byte & 0x1F
+            elif byte < 0xF0:
+                left, found = 2, byte & 0x0F
+            else:
+                left, found = 3, byte & 0x07
+        else:
+            left, found = missing - 1, (value << 6) | (byte & 0x3F)
+        if left == 0:
+            if least <= found <= most and _may_escape(found, found):
+                return True
+        elif _any_child(child, tries, least, most, found, left):
+            return True
+        child = tries[child, END]
+    return False

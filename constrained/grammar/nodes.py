@@ -1,0 +1,243 @@
+"""Nodes: the sets of subschemas that one value must meet together, expanded to arms, with exact emptiness.
+
+A node is named by its `NodeKey`. Expanding it meets the arms of its subschemas; its children are nodes again, so
+recursion closes by itself. The shortest text of every reachable node is found by a fixpoint: a node without one is
+empty, and every arm, property and item that leads to an empty node is trimmed, so that no dead end is left.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from typing import Any
+
+from constrained.errors import FuelError, SchemaError, UnsatisfiableSchemaError
+from constrained.grammar import keywords, texts
+from constrained.grammar.schema import SchemaDocument, Subschema
+from constrained.grammar.shapes import ANY, ARRAY, FALSE, NULL, NUMBER, OBJECT, STRING, TRUE, Arm, NodeKey
+from constrained.grammar.shapes import ArrayShape, NumberSet, ObjectShape, StringSet
+from constrained.options import CompileOptions
+
+INFINITE = 1 << 60
+
+
+@dataclass(slots=True)
+class Node:
+    """What one value may be: literals, sets of numbers and strings, and the shapes of arrays and objects.
+
+    `min_len` is the length in bytes of the shortest compact text; INFINITE where no value exists.
+    """
+
+    key: NodeKey
+    literals: frozenset[str]
+    numbers: tuple[NumberSet, ...]
+    strings: tuple[StringSet, ...]
+    arrays: tuple[ArrayShape, ...]
+    objects: tuple[ObjectShape, ...]
+    arms: tuple[Arm, ...]
+    min_len: int = INFINITE
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether no value meets the node."""
+        return self.min_len >= INFINITE
+
+
+class Nodes:
+    """All nodes of one schema, expanded and trimmed. Immutable once built.
+
+    Raises the `SchemaError` family: bad schema, refused keyword, unresolvable reference, fuel, unsatisfiable.
+    """
+
+    def __init__(self, schema: Any, options: CompileOptions) -> None:
+        self.asserts_formats = options.formats == "assert"
+        self._limits = options.limits
+        self.document = SchemaDocument(schema, options.registry)
+        self._arms: dict[int, list[Arm]] = {}
+        self._open: set[int] = set()
+        self._constants: dict[tuple[int, str, str], NodeKey] = {}
+        self._nodes: dict[NodeKey, Node] = {}
+        self.root = self._key(self.document.root)
+        self._expand_all()
+        self._measure()
+        if self._nodes[self.root].is_empty:
+            raise UnsatisfiableSchemaError("no JSON value meets this schema", self.document.root.pointer)
+        self._trim()
+
+    def __getitem__(self, key: NodeKey) -> Node:
+        return self._nodes[key]
+
+    def __iter__(self) -> Iterable[Node]:
+        return iter(self._nodes.values())
+
+    def subschema(self, key: NodeKey) -> Subschema | None:
+        """The one subschema that a node stands for; None where several meet."""
+        return self.document.subschemas[key[0]] if len(key) == 1 else None
+
+    # -- what the rules ask for (keywords.Context)
+
+    def child(self, sub: Subschema, *path: str | int, contents: Any) -> NodeKey:
+        """The obligation to meet the subschema at `path` below `sub`."""
+        return self._key(self.document.child(sub, *path, contents=contents))
+
+    def constant(self, sub: Subschema, keyword: str, value: Any) -> NodeKey:
+        """The obligation to equal `value`, as a subschema of its own."""
+        key = (sub.id, keyword, texts.canonical(value))
+        if key not in self._constants:
+            self._constants[key] = self._key(self.document.child(sub, keyword, contents={"enum": [value]}))
+        return self._constants[key]
+
+    def arms_of(self, sub: Subschema, *path: str | int, contents: Any) -> list[Arm]:
+        """The arms of a subschema that applies to the same value; a union member marks its arms as its own."""
+        child = self.document.child(sub, *path, contents=contents)
+        arms = self._expand(child)
+        if path[0] != "anyOf":
+            return arms
+        return [replace(arm, origin=child.id) if arm.origin < 0 else arm for arm in arms]
+
+    def arms_of_reference(self, sub: Subschema, ref: Any) -> list[Arm]:
+        """The arms of the subschema that a reference leads to."""
+        return self._expand(self.document.refer(sub, ref))
+
+    def product(self, sub: Subschema, parts: list[list[Arm]]) -> list[Arm]:
+        """The arms that meet one arm of every part, without those that leave no kind of value."""
+        arms = [ANY]
+        for part in parts:
+            arms = [met for a in arms for b in part if (met := a.meet(b)).kinds]
+            if len(arms) > self._limits.max_alternatives:
+                raise FuelError(f"more than {self._limits.max_alternatives} alternatives (max_alternatives)", sub.pointer)
+        return arms
+
+    # -- expansion
+
+    def _key(self, sub: Subschema) -> NodeKey:
+        return () if sub.contents is True or sub.contents == {} else (sub.id,)
+
+    def _expand(self, sub: Subschema) -> list[Arm]:
+        if sub.id in self._arms:
+            return self._arms[sub.id]
+        if sub.id in self._open:
+            raise SchemaError("this schema refers to itself without going into a member or an item", sub.pointer)
+        if len(self._open) > self._limits.max_schema_depth:
+            raise FuelError(f"more than {self._limits.max_schema_depth} schemas inside each other (max_schema_depth)", sub.pointer)
+        self._open.add(sub.id)
+        arms = self._expand_keywords(sub) if not isinstance(sub.contents, bool) else [ANY] if sub.contents else []
+        self._open.remove(sub.id)
+        self._arms[sub.id] = arms
+        return arms
+
+    def _expand_keywords(self, sub: Subschema) -> list[Arm]:
+        rules = keywords.rules_of(sub)
+        if rules != [keywords.ref]:
+            for name in sub.contents:
+                refusal = keywords.refusal(self, sub, name)
+                if refusal is not None:
+                    raise refusal
+        return self.product(sub, [rule(self, sub) for rule in rules])
+
+    def _expand_all(self) -> None:
+        pending: list[NodeKey] = [self.root]
+        while pending:
+            key = pending.pop()
+            if key in self._nodes:
+                continue
+            if len(self._nodes) >= self._limits.max_nodes:
+                where = self.document.subschemas[key[0]].pointer if key else ""
+                raise FuelError(f"more than {self._limits.max_nodes} nodes (max_nodes)", where)
+            node = self._nodes[key] = self._make(key)
+            pending += _children(node)
+
+    def _make(self, key: NodeKey) -> Node:
+        subs = [self.document.subschemas[i] for i in key]
+        arms = self.product(subs[0], [self._expand(sub) for sub in subs]) if subs else [ANY]
+        kinds = frozenset[str]().union(*(arm.kinds for arm in arms))
+        return Node(
+            key,
+            kinds & {NULL, TRUE, FALSE},
+            _merge_numbers(arm.number for arm in arms if NUMBER in arm.kinds),
+            _merge_strings(arm.string for arm in arms if STRING in arm.kinds),
+            tuple(dict.fromkeys(arm.array for arm in arms if ARRAY in arm.kinds)),
+            tuple({arm.object.identity: arm.object for arm in arms if OBJECT in arm.kinds}.values()),
+            tuple(arms),
+        )
+
+    # -- emptiness
+
+    def _measure(self) -> None:
+        """Least fixpoint of the shortest texts; lengths only shrink, so it ends."""
+        changed = True
+        order = list(reversed(self._nodes.values()))
+        while changed:
+            changed = False
+            for node in order:
+                length = self._measure_node(node)
+                if length < node.min_len:
+                    node.min_len, changed = length, True
+
+    def _measure_node(self, node: Node) -> int:
+        lengths = [len(literal) for literal in node.literals]
+        lengths += [length for s in node.numbers if (length := texts.min_number_len(s)) is not None]
+        lengths += [length for s in node.strings if (length := texts.min_string_len(s)) is not None]
+        lengths += [self.array_len(shape) for shape in node.arrays]
+        lengths += [self.object_len(shape) for shape in node.objects]
+        return min(lengths, default=INFINITE)
+
+    def array_len(self, shape: ArrayShape) -> int:
+        """The shortest compact text of an array of this shape, in bytes."""
+        if shape.min_items > shape.max_items:
+            return INFINITE
+        prefix = sum(self._nodes[shape.item(i)].min_len for i in range(min(shape.min_items, len(shape.prefix))))
+        further = max(0, shape.min_items - len(shape.prefix))
+        total = 2 + max(0, shape.min_items - 1) + prefix + (further * self._nodes[shape.rest].min_len if further else 0)
+        return min(total, INFINITE)
+
+    def object_len(self, shape: ObjectShape) -> int:
+        """The shortest compact text of an object of this shape, in bytes."""
+        names = shape.required
+        members = sum(len(texts.quote(name)) + 1 + self._nodes[shape.member(name)].min_len for name in names)
+        return min(2 + max(0, len(names) - 1) + members, INFINITE)
+
+    def _trim(self) -> None:
+        for node in self._nodes.values():
+            node.numbers = tuple(s for s in node.numbers if texts.min_number_len(s) is not None)
+            node.strings = tuple(s for s in node.strings if texts.min_string_len(s) is not None)
+            node.arrays = tuple(self._trim_array(s) for s in node.arrays if self.array_len(s) < INFINITE)
+            node.objects = tuple(s for s in node.objects if self.object_len(s) < INFINITE)
+
+    def _trim_array(self, shape: ArrayShape) -> ArrayShape:
+        """No more items than the first one that nothing can fill."""
+        for index, key in enumerate(shape.prefix[: shape.max_items]):
+            if self._nodes[key].is_empty:
+                return replace(shape, max_items=index)
+        if self._nodes[shape.rest].is_empty:
+            return replace(shape, max_items=min(shape.max_items, len(shape.prefix)))
+        return shape
+
+
+def _children(node: Node) -> list[NodeKey]:
+    keys: dict[NodeKey, None] = {}
+    for array in node.arrays:
+        keys.update(dict.fromkeys((*array.prefix, array.rest)))
+    for shape in node.objects:
+        keys.update(dict.fromkeys((*shape.properties.values(), shape.additional)))
+    return list(keys)
+
+
+def _merge_numbers(sets: Iterable[NumberSet]) -> tuple[NumberSet, ...]:
+    """The union: finite sets in one, and nothing beside a set that holds it."""
+    distinct = list(dict.fromkeys(sets))
+    if NumberSet() in distinct:
+        return (NumberSet(),)
+    infinite = [s for s in distinct if s.values is None]
+    finite = frozenset(v for s in distinct if s.values is not None for v in s.values if not any(v in i for i in infinite))
+    return (*infinite, *((NumberSet(values=finite),) if finite else ()))
+
+
+def _merge_strings(sets: Iterable[StringSet]) -> tuple[StringSet, ...]:
+    """The union: finite sets in one, and nothing beside a set that holds it."""
+    distinct = list(dict.fromkeys(sets))
+    if StringSet() in distinct:
+        return (StringSet(),)
+    infinite = [s for s in distinct if s.values is None]
+    finite = frozenset(v for s in distinct if s.values is not None for v in s.values if not any(v in i for i in infinite))
+    return (*infinite, *((StringSet(values=finite),) if finite else ()))

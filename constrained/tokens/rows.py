@@ -1,0 +1,75 @@
+"""Mask rows: packed bits over the vocabulary, stored once per content, with an id that is never used again.
+
+Bit i of word w is token 32 w + i. The engine's device table is keyed by the ids, so equal rows are uploaded once.
+"""
+
+from __future__ import annotations
+
+import itertools
+import threading
+from collections import OrderedDict
+from dataclasses import dataclass
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+Words = NDArray[np.uint32]
+_ids = itertools.count()
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class MaskRow:
+    """One row: `words` int32 [num_words], read-only; `id` is unique in this process for this content while it is stored."""
+
+    id: int
+    words: NDArray[np.int32]
+
+
+class RowStore:
+    """Rows by content. Bounded: the least recently asked-for are forgotten (their ids are not used again)."""
+
+    def __init__(self, capacity: int = 16_384) -> None:
+        self._capacity = capacity
+        self._rows: OrderedDict[int, MaskRow] = OrderedDict()
+        self._lock = threading.Lock()
+
+    def intern(self, words: Words) -> MaskRow:
+        """The stored row equal to `words` uint32 [num_words] (copied where it is new)."""
+        key = int(_digest(words))
+        signed = words.view(np.int32)
+        with self._lock:
+            row = self._rows.get(key)
+            if row is not None and np.array_equal(row.words, signed):
+                self._rows.move_to_end(key)
+                return row
+            stored = signed.copy()
+            stored.flags.writeable = False
+            row = self._rows[key] = MaskRow(next(_ids), stored)
+            if len(self._rows) > self._capacity:
+                self._rows.popitem(last=False)
+            return row
+
+
+@njit(cache=True, nogil=True)
+def _digest(words):  # type: ignore[no-untyped-def]  # numba
+    """64 bits of mixed content (multiply and shift, as in splitmix64)."""
+    state = np.uint64(0x9E3779B97F4A7C15)
+    for word in words:
+        state = (state ^ np.uint64(word)) * np.uint64(0xBF58476D1CE4E5B9)
+        state ^= state >> np.uint64(29)
+    return state
+
+
+@njit(cache=True, nogil=True)
+def set_bits(words, tokens):  # type: ignore[no-untyped-def]  # numba
+    """Set the bits of `tokens` int32 [n] in `words` uint32 [num_words]."""
+    for token in tokens:
+        words[token >> 5] |= np.uint32(1) << np.uint32(token & 31)
+
+
+@njit(cache=True, nogil=True)
+def clear_bits(words, tokens):  # type: ignore[no-untyped-def]  # numba
+    """Clear the bits of `tokens` int32 [n] in `words` uint32 [num_words]."""
+    for token in tokens:
+        words[token >> 5] &= ~(np.uint32(1) << np.uint32(token & 31))

@@ -1,0 +1,96 @@
+"""Flat tries: byte strings in depth-first order, so that a whole subtree is one slice of nodes and one slice of strings.
+
+Built by numba from sorted strings; used for the vocabulary, for the suffixes after a closing quote, and for sets of
+names and enum values. Knows nothing of grammars.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+Int32 = NDArray[np.int32]
+UInt8 = NDArray[np.uint8]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Trie:
+    """A trie of `n` nodes in depth-first order; node 0 is the root.
+
+    `byte` uint8 [n] leads to the node; `end` int32 [n] is one past its subtree; `depth` int32 [n];
+    `first` int32 [n + 1]: the strings of node i's subtree are `ids[first[i]:first[end[i]]]`, those that end at the
+    node itself `ids[first[i]:first[i + 1]]`. `ids` int32 holds what the caller named the strings.
+    """
+
+    byte: UInt8
+    end: Int32
+    depth: Int32
+    first: Int32
+    ids: Int32
+
+    @property
+    def max_depth(self) -> int:
+        """Length of the longest string."""
+        return int(self.depth.max())
+
+    @classmethod
+    def build(cls, strings: Sequence[bytes], ids: Sequence[int] | None = None, *, keep_empty: bool = False) -> Trie:
+        """The trie of `strings`, named by `ids` (default: their index). Empty strings are left out unless asked for."""
+        names = range(len(strings)) if ids is None else ids
+        pairs = sorted((text, name) for text, name in zip(strings, names, strict=True) if text or keep_empty)
+        lengths = np.fromiter((len(text) for text, _ in pairs), np.int64, len(pairs))
+        starts = np.zeros(len(pairs) + 1, np.int64)
+        np.cumsum(lengths, out=starts[1:])
+        flat = np.frombuffer(b"".join(text for text, _ in pairs), np.uint8)
+        order = np.fromiter((name for _, name in pairs), np.int32, len(pairs))
+        return cls(*_build(flat, starts), order)
+
+
+@njit(cache=True, nogil=True)
+def _build(flat, starts):  # type: ignore[no-untyped-def]  # numba
+    """Nodes in depth-first order from sorted strings."""
+    count = len(starts) - 1
+    size = 1
+    for i in range(count):
+        size += (starts[i + 1] - starts[i]) - _common(flat, starts, i)
+    byte = np.zeros(size, np.uint8)
+    end = np.zeros(size, np.int32)
+    depth = np.zeros(size, np.int32)
+    first = np.zeros(size + 1, np.int32)
+    longest = 0
+    for i in range(count):
+        longest = max(longest, starts[i + 1] - starts[i])
+    path = np.zeros(longest + 1, np.int32)
+    node, open_len = 0, 0
+    for i in range(count):
+        common = _common(flat, starts, i)
+        for level in range(open_len, common, -1):
+            end[path[level]] = node + 1
+        for level in range(common + 1, starts[i + 1] - starts[i] + 1):
+            node += 1
+            path[level] = node
+            byte[node] = flat[starts[i] + level - 1]
+            depth[node] = level
+            first[node] = i
+        open_len = starts[i + 1] - starts[i]
+    for level in range(open_len, -1, -1):
+        end[path[level]] = node + 1
+    first[size] = count
+    return byte, end, depth, first
+
+
+@njit(cache=True, nogil=True)
+def _common(flat, starts, i):  # type: ignore[no-untyped-def]  # numba
+    """Length of the common prefix of the strings i - 1 and i; 0 for the first."""
+    if i == 0:
+        return 0
+    before, here = starts[i - 1], starts[i]
+    limit = min(here - before, starts[i + 1] - here)
+    n = 0
+    while n < limit and flat[before + n] == flat[here + n]:
+        n += 1
+    return n
