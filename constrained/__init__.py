@@ -12,9 +12,9 @@ if TYPE_CHECKING:
     from constrained.compiled import CompiledGrammar as CompiledGrammar
     from constrained.compiled import check_json_schema as check_json_schema
     from constrained.compiled import compile_json_schema as compile_json_schema
-    from constrained.matcher import MaskRow as MaskRow
     from constrained.matcher import Matcher as Matcher
     from constrained.options import CompileOptions as CompileOptions
+    from constrained.tokens.rows import MaskRow as MaskRow
     from constrained.tokens.vocabulary import Vocabulary as Vocabulary
 
 __version__ = "0.1.0"
@@ -22,7 +22,7 @@ __version__ = "0.1.0"
 _HOMES = {
     "CompileOptions": "constrained.options",
     "CompiledGrammar": "constrained.compiled",
-    "MaskRow": "constrained.matcher",
+    "MaskRow": "constrained.tokens.rows",
     "Matcher": "constrained.matcher",
     "Vocabulary": "constrained.tokens.vocabulary",
     "check_json_schema": "constrained.compiled",

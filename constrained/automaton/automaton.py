@@ -11,7 +11,7 @@ import threading
 
 import numpy as np
 
-from constrained.automaton import kernel, strings, tables
+from constrained.automaton import stepping, strings, tables
 from constrained.automaton.cells import BOTTOM, Cells
 from constrained.automaton.lexemes import PlainLexemes
 from constrained.automaton.locals import Locals
@@ -85,22 +85,22 @@ class Automaton:
             cells.table.reserve(len(data) + 16)
             registers[:] = here
             scratch = len(cells)
-            result, position, which, num_cells = kernel.run(bytes_, position, registers, scratch, *self.arrays)
+            result, position, which, num_cells = stepping.run(bytes_, position, registers, scratch, *self.arrays)
             lex, esc, need, room, local, cell = registers.tolist()
             if num_cells > scratch:
                 cell = cells.adopt(cell, scratch)
             here = (lex, esc, need, room, local, cell)
-            if result == kernel.DEAD:
+            if result == stepping.DEAD:
                 continue
             if position >= len(data):
                 ended.append(here)
-            elif result == kernel.NEW_LEX:
+            elif result == stepping.NEW_LEX:
                 self.plain.resolve(which)
                 pending.append((here, position))
-            elif result == kernel.NEW_LOCAL:
+            elif result == stepping.NEW_LOCAL:
                 self.locals.resolve(which)
                 pending.append((here, position))
-            elif result == kernel.EDGE:
+            elif result == stepping.EDGE:
                 pending += [(self._follow(edge, cell), position + 1) for edge in self._chain(which)]
             else:
                 content, inside = _key_content(data, position, history)
@@ -111,10 +111,18 @@ class Automaton:
 
     @property
     def arrays(self) -> tuple[np.ndarray, ...]:
-        """The tables that `kernel.run` and the end of `kernel.walk`'s parameters take, in their order."""
+        """The tables that `stepping.run` and the end of `stepping.walk`'s parameters take, in their order."""
         here = self.locals
         tries = self.tries.table.array
-        return (self.plain.table.array, here.rows.array, here.info.array, here.edges.array, here.tags.array, tries, self.cells.table.array)
+        return (
+            self.plain.table.array,
+            here.rows.array,
+            here.info.array,
+            here.edges.array,
+            here.tags.array,
+            tries,
+            self.cells.table.array,
+        )
 
     def _chain(self, edge: int) -> list[int]:
         found = []

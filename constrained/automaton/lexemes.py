@@ -88,7 +88,7 @@ def _space_steps(newlines: int, blanks: int) -> dict[int, PlainKey]:
     """One blank or newline spent."""
     steps: dict[int, PlainKey] = {}
     if blanks:
-        steps = {byte: ("space", newlines, blanks - 1) for byte in b" \t"}
+        steps = dict.fromkeys(b" \t", ("space", newlines, blanks - 1))
     if newlines:
         steps[ord("\n")] = ("space", 0, blanks)
     return steps

@@ -13,7 +13,19 @@ from dataclasses import dataclass
 from constrained.automaton import lexemes, strings
 from constrained.automaton.lexemes import PlainKey, PlainLexemes
 from constrained.automaton.numbers import number_machine
-from constrained.automaton.tables import BYTE_CLASS, DONE, GOTO, NUM_CLASSES, POP, PUSH, TAGS, UNRESOLVED, YES, StringTries, Table
+from constrained.automaton.tables import (
+    BYTE_CLASS,
+    DONE,
+    GOTO,
+    NUM_CLASSES,
+    POP,
+    PUSH,
+    TAGS,
+    UNRESOLVED,
+    YES,
+    StringTries,
+    Table,
+)
 from constrained.grammar import texts
 from constrained.grammar.nodes import Node, Nodes
 from constrained.grammar.shapes import ArrayShape, NodeKey, ObjectShape, StringSet
@@ -332,7 +344,9 @@ class Locals:
         after = self.index(ArrayNext(shape, _count(shape, index + 1), depth))
         return self._value(self._nodes[shape.item(index)], after, depth)
 
-    def _array_next(self, shape: ArrayShape, count: int, depth: int) -> Iterable[tuple[int, tuple[int, int, int, int, int, int]]]:
+    def _array_next(
+        self, shape: ArrayShape, count: int, depth: int
+    ) -> Iterable[tuple[int, tuple[int, int, int, int, int, int]]]:
         if count < shape.max_items:
             yield ord(","), self._go(self.index(ArrayItem(shape, count, depth)), self._line(depth))
         if count >= shape.min_items:

@@ -11,7 +11,8 @@ Lexeme positions are int32: kind in the upper bits, index in the lower (`PLAIN`,
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
+
+from constrained.tokens.jit import kernel
 
 KIND_SHIFT = 28
 INDEX = (1 << KIND_SHIFT) - 1
@@ -29,7 +30,8 @@ DEAD, ALIVE, EXIT = 0, 1, 2
 QUOTE, BACKSLASH = 0x22, 0x5C
 REJECT = 255
 
-# Escapes as (mode, digits, value): after the backslash; in the first unit; after a high surrogate; after its backslash; in the low unit.
+# Escapes as (mode, digits, value): after the backslash; in the first unit; after a high surrogate; after the backslash
+# that follows it; in the low unit.
 AFTER_BACKSLASH, FIRST_UNIT, AFTER_HIGH, AFTER_HIGH_BACKSLASH, LOW_UNIT = 1, 2, 3, 4, 5
 MODE_SHIFT, DIGITS_SHIFT = 26, 23
 VALUE = (1 << DIGITS_SHIFT) - 1
@@ -71,10 +73,10 @@ for _digit, _code in enumerate(b"ABCDEF"):
 # ASCII characters that encoders write as \uXXXX: controls, and what is unsafe inside HTML. Beyond ASCII all are.
 ESCAPED = np.zeros(128, np.bool_)
 ESCAPED[:0x20] = True
-ESCAPED[[0x7F, *b'"\\/<>&\'+`']] = True
+ESCAPED[[0x7F, *b"\"\\/<>&'+`"]] = True
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def step_string(byte, lex, esc, need, room, tries):  # type: ignore[no-untyped-def]  # numba
     """One byte inside a string: (result, lex, esc, need, room, tag)."""
     if esc != 0:
@@ -103,13 +105,13 @@ def step_string(byte, lex, esc, need, room, tries):  # type: ignore[no-untyped-d
     return ALIVE, lex, 0, need, room, NO_TAG
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _count(need, room):  # type: ignore[no-untyped-def]  # numba
     """One character more."""
     return max(need - 1, 0), (room if room >= UNBOUNDED else room - 1)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _tag(lex, tries):  # type: ignore[no-untyped-def]  # numba
     """The tag of the string that ends here; negative where none may end."""
     if lex < TRIE:
@@ -120,7 +122,7 @@ def _tag(lex, tries):  # type: ignore[no-untyped-def]  # numba
     return tag
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def step_content(byte, lex, tries):  # type: ignore[no-untyped-def]  # numba
     """One UTF-8 byte of decoded content; negative where it leads nowhere. Quote and backslash come here only escaped."""
     if lex < TRIE:
@@ -136,7 +138,7 @@ def step_content(byte, lex, tries):  # type: ignore[no-untyped-def]  # numba
     return -1
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _step_utf8(byte, state):  # type: ignore[no-untyped-def]  # numba
     if state == 0 and byte < 0x80:
         return FREE
@@ -144,7 +146,7 @@ def _step_utf8(byte, state):  # type: ignore[no-untyped-def]  # numba
     return -1 if after == REJECT else FREE | after
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _step_escape(byte, lex, esc, tries):  # type: ignore[no-untyped-def]  # numba
     """One byte of an escape: (result, lex, esc); esc is 0 once the character is whole."""
     mode, digits, value = esc >> MODE_SHIFT, (esc >> DIGITS_SHIFT) & 7, esc & VALUE
@@ -173,7 +175,7 @@ def _step_escape(byte, lex, esc, tries):  # type: ignore[no-untyped-def]  # numb
     return _low_unit(high, low, digits, lex, tries)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _first_unit(value, digits, lex, tries):  # type: ignore[no-untyped-def]  # numba
     if digits < 4:
         left = 4 * (4 - digits)
@@ -187,7 +189,7 @@ def _first_unit(value, digits, lex, tries):  # type: ignore[no-untyped-def]  # n
     return (ALIVE if lex >= 0 else DEAD), lex, 0
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _low_unit(high, low, digits, lex, tries):  # type: ignore[no-untyped-def]  # numba
     """`low` holds the digits after the D; a low surrogate is DC00 to DFFF."""
     left = 4 * (4 - digits)
@@ -201,7 +203,7 @@ def _low_unit(high, low, digits, lex, tries):  # type: ignore[no-untyped-def]  #
     return (ALIVE if lex >= 0 else DEAD), lex, 0
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def feed(character, lex, tries):  # type: ignore[no-untyped-def]  # numba
     """Step the content machine with one character; negative where it leads nowhere."""
     if character < 0x80:
@@ -222,7 +224,7 @@ def feed(character, lex, tries):  # type: ignore[no-untyped-def]  # numba
     return lex
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _any_short(lex, tries):  # type: ignore[no-untyped-def]  # numba
     """Whether a short escape leads on."""
     for letter in range(256):
@@ -231,7 +233,7 @@ def _any_short(lex, tries):  # type: ignore[no-untyped-def]  # numba
     return False
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _any_unit(lex, tries, least, most):  # type: ignore[no-untyped-def]  # numba
     """Whether a first \\u unit between `least` and `most` leads on, alone or as a high surrogate."""
     if least < 0xD800 and _any_content(lex, tries, least, min(most, 0xD7FF)):
@@ -244,15 +246,15 @@ def _any_unit(lex, tries, least, most):  # type: ignore[no-untyped-def]  # numba
     return _any_content(lex, tries, 0x10000 + ((high - 0xD800) << 10), 0x103FF + ((last - 0xD800) << 10))
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _any_content(lex, tries, least, most):  # type: ignore[no-untyped-def]  # numba
     """Whether a character between `least` and `most` that may be written as \\u leads on."""
     if lex < TRIE or tries[lex & INDEX, FALLBACK]:
         return _may_escape(least, most)
-    return _any_child(lex & INDEX, tries, least, most, 0, -1)
+    return _any_child(lex & INDEX, tries, least, most)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _may_escape(least, most):  # type: ignore[no-untyped-def]  # numba
     """Whether encoders write some character between `least` and `most` as \\u."""
     if most >= 128:
@@ -263,27 +265,35 @@ def _may_escape(least, most):  # type: ignore[no-untyped-def]  # numba
     return False
 
 
-@njit
-def _any_child(node, tries, least, most, value, missing):  # type: ignore[no-untyped-def]  # numba
-    """Whether a character below `node` lies between the limits; `value` and `missing` are the UTF-8 bytes so far."""
-    child = node + 1
-    while child < tries[node, END]:
+@kernel
+def _any_child(node, tries, least, most):  # type: ignore[no-untyped-def]  # numba
+    """Whether a character below `node`, which stands between characters, lies between the limits."""
+    # One level for each byte of a character; no recursion, which numba's cache on disk does not survive.
+    children = np.empty(4, np.int32)
+    stops = np.empty(4, np.int32)
+    values = np.empty(4, np.int32)
+    level = 0
+    children[0], stops[0] = node + 1, tries[node, END]
+    missing = np.empty(4, np.int32)
+    while level >= 0:
+        child = children[level]
+        if child >= stops[level]:
+            level -= 1
+            continue
+        children[level] = tries[child, END]
         byte = tries[child, BYTE]
-        if missing < 0:
-            if byte < 0x80:
-                left, found = 0, byte
-            elif byte < 0xE0:
-                left, found = 1, byte & 0x1F
-            elif byte < 0xF0:
-                left, found = 2, byte & 0x0F
-            else:
-                left, found = 3, byte & 0x07
+        if level > 0:
+            left, value = missing[level - 1] - 1, (values[level - 1] << 6) | (byte & 0x3F)
+        elif byte < 0x80:
+            left, value = 0, byte
         else:
-            left, found = missing - 1, (value << 6) | (byte & 0x3F)
+            left = 1 if byte < 0xE0 else 2 if byte < 0xF0 else 3
+            value = byte & (0x3F >> left)
         if left == 0:
-            if least <= found <= most and _may_escape(found, found):
+            if least <= value <= most and _may_escape(value, value):
                 return True
-        elif _any_child(child, tries, least, most, found, left):
-            return True
-        child = tries[child, END]
+            continue
+        values[level], missing[level] = value, left
+        level += 1
+        children[level], stops[level] = child + 1, tries[child, END]
     return False

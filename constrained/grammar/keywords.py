@@ -315,7 +315,13 @@ KNOWN_FORMATS = frozenset(
 DEFINITIONS = ("$defs", "definitions")
 
 
-def refusal(context: Context, sub: Subschema, keyword: str) -> UnsupportedKeywordError | None:
+class FormatChoice(Protocol):
+    """Whether `format` asserts."""
+
+    asserts_formats: bool
+
+
+def refusal(context: FormatChoice, sub: Subschema, keyword: str) -> UnsupportedKeywordError | None:
     """Why `keyword` of `sub` cannot be enforced; None where it asserts nothing or has a rule."""
     value = sub.contents[keyword]
     if keyword in REFUSED:
@@ -329,12 +335,17 @@ def refusal(context: Context, sub: Subschema, keyword: str) -> UnsupportedKeywor
     return None
 
 
+def applies(sub: Subschema, keyword: str) -> bool:
+    """Whether the dialect of `sub` knows `keyword`, and there is a rule for it."""
+    rule = RULES.get(keyword)
+    return rule is not None and rule.since <= sub.draft <= rule.until
+
+
 def rules_of(sub: Subschema) -> list[Rule]:
     """The distinct rules that apply to the keywords of `sub`, in the order of its keywords."""
     if sub.draft <= 7 and "$ref" in sub.contents:
         return [ref]  # up to draft 7 a reference stands alone, whatever is beside it
-    found = (RULES[name] for name in sub.contents if name in RULES)
-    return list(dict.fromkeys(keyword.rule for keyword in found if keyword.since <= sub.draft <= keyword.until))
+    return list(dict.fromkeys(RULES[name].rule for name in sub.contents if applies(sub, name)))
 
 
 def describe(sub: Subschema, keyword: str) -> str:

@@ -74,6 +74,18 @@ class Nodes:
         """The one subschema that a node stands for; None where several meet."""
         return self.document.subschemas[key[0]] if len(key) == 1 else None
 
+    def landing(self, sub: Subschema) -> Subschema:
+        """Where a subschema that is nothing but a reference leads to."""
+        seen: set[int] = set()
+        while sub.id not in seen and not isinstance(sub.contents, bool) and set(sub.contents) == {"$ref"}:
+            seen.add(sub.id)
+            sub = self.document.refer(sub, sub.contents["$ref"])
+        return sub
+
+    def is_alive(self, arm: Arm) -> bool:
+        """Whether some value meets the arm."""
+        return self._measure_arm(arm) < INFINITE
+
     # -- what the rules ask for (keywords.Context)
 
     def child(self, sub: Subschema, *path: str | int, contents: Any) -> NodeKey:
@@ -180,6 +192,18 @@ class Nodes:
         lengths += [length for s in node.strings if (length := texts.min_string_len(s)) is not None]
         lengths += [self.array_len(shape) for shape in node.arrays]
         lengths += [self.object_len(shape) for shape in node.objects]
+        return min(lengths, default=INFINITE)
+
+    def _measure_arm(self, arm: Arm) -> int:
+        lengths = [len(kind) for kind in arm.kinds & {NULL, TRUE, FALSE}]
+        if NUMBER in arm.kinds and (length := texts.min_number_len(arm.number)) is not None:
+            lengths.append(length)
+        if STRING in arm.kinds and (length := texts.min_string_len(arm.string)) is not None:
+            lengths.append(length)
+        if ARRAY in arm.kinds:
+            lengths.append(self.array_len(arm.array))
+        if OBJECT in arm.kinds:
+            lengths.append(self.object_len(arm.object))
         return min(lengths, default=INFINITE)
 
     def array_len(self, shape: ArrayShape) -> int:

@@ -11,8 +11,9 @@ from collections import OrderedDict
 from dataclasses import dataclass
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
+
+from constrained.tokens.jit import kernel
 
 Words = NDArray[np.uint32]
 _ids = itertools.count()
@@ -51,7 +52,7 @@ class RowStore:
             return row
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _digest(words):  # type: ignore[no-untyped-def]  # numba
     """64 bits of mixed content (multiply and shift, as in splitmix64)."""
     state = np.uint64(0x9E3779B97F4A7C15)
@@ -61,14 +62,14 @@ def _digest(words):  # type: ignore[no-untyped-def]  # numba
     return state
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def set_bits(words, tokens):  # type: ignore[no-untyped-def]  # numba
     """Set the bits of `tokens` int32 [n] in `words` uint32 [num_words]."""
     for token in tokens:
         words[token >> 5] |= np.uint32(1) << np.uint32(token & 31)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def clear_bits(words, tokens):  # type: ignore[no-untyped-def]  # numba
     """Clear the bits of `tokens` int32 [n] in `words` uint32 [num_words]."""
     for token in tokens:

@@ -10,8 +10,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
+
+from constrained.tokens.jit import kernel
 
 Int32 = NDArray[np.int32]
 UInt8 = NDArray[np.uint8]
@@ -50,7 +51,7 @@ class Trie:
         return cls(*_build(flat, starts), order)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _build(flat, starts):  # type: ignore[no-untyped-def]  # numba
     """Nodes in depth-first order from sorted strings."""
     count = len(starts) - 1
@@ -83,7 +84,7 @@ def _build(flat, starts):  # type: ignore[no-untyped-def]  # numba
     return byte, end, depth, first
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _common(flat, starts, i):  # type: ignore[no-untyped-def]  # numba
     """Length of the common prefix of the strings i - 1 and i; 0 for the first."""
     if i == 0:

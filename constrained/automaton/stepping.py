@@ -8,11 +8,11 @@ calls again; nothing here creates anything but scratch stack cells.
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
 from constrained.automaton import strings, tables
 from constrained.automaton.strings import ALIVE, EXIT, FREE_TAG, INDEX, PLAIN, step_string
 from constrained.automaton.tables import BYTE_CLASS
+from constrained.tokens.jit import kernel
 
 # Results of `step` beside DEAD and ALIVE.
 DEAD = strings.DEAD
@@ -27,7 +27,7 @@ BELOW, AT = 0, 1  # the thread stands after the node's byte; the thread stands b
 FINISHED, ITEMS_FULL, PENDING_FULL, CELLS_FULL, KEYS_FULL = range(5)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def step(byte, lex, esc, need, room, local, plain, local_rows, locals_, tags, tries):  # type: ignore[no-untyped-def]  # numba
     """One byte: (result, lex, esc, need, room, local, which); `which` is an edge, or the unresolved place."""
     if lex >= strings.FREE:
@@ -57,7 +57,7 @@ def step(byte, lex, esc, need, room, local, plain, local_rows, locals_, tags, tr
     return (EDGE if edge >= 0 else DEAD), lex, 0, 0, 0, local, edge
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def follow(edge, cell, edges, cells, num_cells, locals_):  # type: ignore[no-untyped-def]  # numba
     """One edge of a local state: (lex, need, room, local, cell, num_cells)."""
     kind = edges[edge, tables.KIND]
@@ -79,7 +79,7 @@ def follow(edge, cell, edges, cells, num_cells, locals_):  # type: ignore[no-unt
     )
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def run(data, start, thread, num_cells, plain, local_rows, locals_, edges, tags, tries, cells):  # type: ignore[no-untyped-def]  # numba
     """Step `thread` (int64 [6], in place) through `data[start:]` as far as it goes by itself.
 
@@ -107,14 +107,14 @@ def run(data, start, thread, num_cells, plain, local_rows, locals_, edges, tags,
     return result, position, which, num_cells
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def set_own(row, node, first, ids):  # type: ignore[no-untyped-def]  # numba
     """Allow the strings that end at `node`."""
     for i in range(first[node], first[node + 1]):
         row[ids[i] >> 5] |= np.uint32(1) << np.uint32(ids[i] & 31)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def walk(  # type: ignore[no-untyped-def]  # numba
     items,
     num_items,
@@ -139,7 +139,8 @@ def walk(  # type: ignore[no-untyped-def]  # numba
     """Allow in `row` every string of the trie that a work item leads through.
 
     `items` int32 [?, 10] is a stack of `num_items`; `pending` takes the items that wait for Python, `keys` the places
-    (node, begun, earlier) where a free key ended that began at depth `begun`. Cells from `scratch` on are this walk's.
+    (node, begun, earlier, cell) where a free key ended that began at depth `begun` in the frame `cell`. Cells from
+    `scratch` on are this walk's.
     Returns (status, num_items, num_pending, num_keys, num_cells).
     """
     stack = np.empty((len(depth) and depth.max() + 2, ITEM_COLUMNS), np.int32)
@@ -184,6 +185,7 @@ def walk(  # type: ignore[no-untyped-def]  # numba
                     keys[num_keys, 0] = child
                     keys[num_keys, 1] = opened
                     keys[num_keys, 2] = num_closed
+                    keys[num_keys, 3] = cell
                     num_keys += 1
                 num_closed += 1
             if result == EDGE:
@@ -214,7 +216,7 @@ def walk(  # type: ignore[no-untyped-def]  # numba
     return FINISHED, 0, num_pending, num_keys, num_cells
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def spelled(lex, byte, end, depth, tries, found):  # type: ignore[no-untyped-def]  # numba
     """The places in a token trie where a string of the string trie at `lex` ends: (node, tag) rows in `found`, and their count.
 
@@ -226,9 +228,7 @@ def spelled(lex, byte, end, depth, tries, found):  # type: ignore[no-untyped-def
     child, count = 1, 0
     while child < len(byte):
         at = depth[child]
-        result, after, esc, need, room, tag = step_string(
-            byte[child], lexes[at - 1], escs[at - 1], 0, strings.UNBOUNDED, tries
-        )
+        result, after, esc, need, room, tag = step_string(byte[child], lexes[at - 1], escs[at - 1], 0, strings.UNBOUNDED, tries)
         if byte[child] == strings.QUOTE and escs[at - 1] == 0 and tag != FREE_TAG and tag != strings.NO_TAG:
             if count >= len(found):
                 return -1
@@ -244,7 +244,7 @@ def spelled(lex, byte, end, depth, tries, found):  # type: ignore[no-untyped-def
     return count
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def scan_string(lex, esc, byte, end, depth, tries, inside, exits):  # type: ignore[no-untyped-def]  # numba
     """Walk the whole trie from a place in a free string.
 

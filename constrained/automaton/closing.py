@@ -1,0 +1,188 @@
+"""The shortest way to end a document from a state, in bytes.
+
+Whatever a closing begins with, the closing of the state after it is its rest: so a closing can be followed token by token.
+"""
+
+from __future__ import annotations
+
+import json
+from functools import lru_cache
+
+from constrained.automaton import strings
+from constrained.automaton.automaton import Automaton, State, Thread, decode_content, open_string
+from constrained.automaton.locals import (
+    ArrayItem,
+    ArrayNext,
+    ArrayOpen,
+    Close,
+    Done,
+    Local,
+    ObjectColon,
+    ObjectKey,
+    ObjectNext,
+    ObjectOpen,
+    ObjectPlan,
+    Value,
+)
+from constrained.automaton.strings import step_string
+from constrained.errors import InternalError
+from constrained.grammar import texts
+from constrained.grammar.shortest import Shortest
+
+# The shortest rest of a character in each state of `strings.UTF8`.
+_UTF8_REST = (b"", b"\x80", b"\x80\x80", b"\x80\x80\x80", b"\xa0\x80", b"\x80\x80", b"\x90\x80\x80", b"\x80\x80\x80")
+# What an escape is gone on with, in the order in which it is tried: short escapes before \u, low digits first.
+_ESCAPE_BYTES = b'nrtbf"\\/u0123456789abcdefABCDEF'
+
+
+class Closings:
+    """Closings of the states of one automaton, memoised on the states."""
+
+    def __init__(self, automaton: Automaton, shortest: Shortest) -> None:
+        self._automaton = automaton
+        self._shortest = shortest
+
+    def of(self, state: State, history: bytes | bytearray) -> bytes:
+        """The shortest bytes after which the document may end; `history` led to `state`."""
+        if state.closing is not None:
+            return state.closing
+        with self._automaton.lock:
+            closing = min((self._thread(thread, history) for thread in state.threads), key=lambda text: (len(text), text))
+            if not any(self._automaton.cells.seen[thread[5]] for thread in state.threads):
+                state.closing = closing
+            return closing
+
+    def _thread(self, thread: Thread, history: bytes | bytearray) -> bytes:
+        lex, _, _, _, local, cell = thread
+        seen = self._automaton.cells.seen[cell]
+        if lex >= strings.FREE:
+            text, local = self._string(thread, seen, history)
+        else:
+            text = self._automaton.plain.closing(lex)
+        text += self._local(self._automaton.locals.states[local], seen)
+        while cell > 0:
+            text += self._local(self._automaton.locals.states[self._automaton.cells.local(cell)], frozenset())
+            cell = self._automaton.cells.parent(cell)
+        return text
+
+    # -- local states
+
+    def _local(self, local: Local, seen: frozenset[bytes]) -> bytes:
+        """The shortest rest of a local state's frame, its bracket included."""
+        shortest = self._shortest
+        match local:
+            case Done():
+                return b""
+            case Value(node, after, depth):
+                return shortest.node(node, depth) + self._local(self._automaton.locals.states[after], seen)
+            case ObjectOpen(plan, depth):
+                return self._members(plan, 0, depth, first=True)
+            case ObjectKey(plan, position, depth):
+                return self._key(plan, position, depth, seen)
+            case ObjectColon(plan, tag, depth):
+                here = self._automaton.locals.plans[plan]
+                value = shortest.layout.colon + shortest.node(here.member(tag), depth)
+                return value + self._members(plan, here.after(tag), depth, first=False)
+            case ObjectNext(plan, position, depth):
+                return self._members(plan, position, depth, first=False)
+            case ArrayOpen(shape, depth):
+                return shortest.array_rest(shape, 0, depth)
+            case ArrayItem(shape, index, depth):
+                return shortest.node(shape.item(index), depth) + shortest.array_rest(shape, index + 1, depth)
+            case ArrayNext(shape, count, depth):
+                return shortest.array_rest(shape, count, depth)
+            case Close(byte, _):
+                return bytes([byte])
+
+    def _members(self, plan: int, position: int, depth: int, *, first: bool) -> bytes:
+        here = self._automaton.locals.plans[plan]
+        names = [name for name in here.names[position:] if name in here.shape.required]
+        return self._shortest.object_rest(here.shape, names, depth, first=first)
+
+    def _key(self, plan: int, position: int, depth: int, seen: frozenset[bytes]) -> bytes:
+        """A key has to come: the cheapest member, then what is required."""
+        here = self._automaton.locals.plans[plan]
+        options = [(texts.quote(here.names[i]), i + 1) for i in here.candidates(position)]
+        if here.may_add(position):
+            taken = {*seen, *(name.encode() for name in here.declared)}
+            options.append((texts.quote(_fresh(b"", taken)), strings.FREE_TAG))
+        closings = (key + self._local(ObjectColon(plan, tag, depth), seen) for key, tag in options)
+        return min(closings, key=lambda text: (len(text), text))
+
+    # -- strings
+
+    def _string(self, thread: Thread, seen: frozenset[bytes], history: bytes | bytearray) -> tuple[bytes, int]:
+        """The shortest rest of a string with its quote, and the local state behind it."""
+        lex, esc, need, room, local, _ = thread
+        table = self._automaton.tries.table.array
+        text = b""
+        while esc:
+            byte, (_, lex, esc, need, room, _) = next(
+                (byte, step)
+                for byte in _ESCAPE_BYTES
+                if (step := step_string(byte, lex, esc, need, room, table))[0] == strings.ALIVE
+            )
+            text += bytes([byte])
+        if lex < strings.TRIE:
+            rest = _UTF8_REST[lex & strings.INDEX]
+            need -= bool(rest)
+            rest += b"a" * max(need, 0)
+            tag = strings.FREE_TAG
+        else:
+            rest, tag = self._trie_rest(lex & strings.INDEX)
+        if tag == strings.FREE_TAG and (plan := self._plan(local)) is not None:
+            taken = {*seen, *(name.encode() for name in plan.declared)}
+            written = decode_content(open_string(history) + text) if taken else b""
+            rest = _escaped(rest) + _fresh(written + rest, taken).encode()[len(written + rest) :]
+        else:
+            rest = _escaped(rest)
+        return text + rest + b'"', self._behind(local, tag)
+
+    def _plan(self, local: int) -> ObjectPlan | None:
+        state = self._automaton.locals.states[local]
+        return self._automaton.locals.plans[state.plan] if isinstance(state, ObjectKey) else None
+
+    def _behind(self, local: int, tag: int) -> int:
+        here = self._automaton.locals
+        base = int(here.info.array[local, 1])
+        return local if base < 0 else int(here.tags.array[base + tag, 0])
+
+    def _trie_rest(self, node: int) -> tuple[bytes, int]:
+        """The nearest end below a trie node: content bytes and tag. Breadth-first, so the rest of a rest is the same way."""
+        table = self._automaton.tries.table.array
+        layer = [(node, b"")]
+        while layer:
+            following = []
+            for at, rest in layer:
+                _, end, tag, utf8_state, fallback = table[at].tolist()
+                if tag >= 0 or (fallback and tag == strings.NO_TAG and utf8_state == 0):
+                    return rest, max(tag, strings.FREE_TAG)
+                if fallback:
+                    # A free string is the nearest end: finish the character, or add one more.
+                    return rest + (_UTF8_REST[utf8_state] or b"a"), strings.FREE_TAG
+                child = at + 1
+                while child < end:
+                    following.append((child, rest + bytes([int(table[child, strings.BYTE])])))
+                    child = int(table[child, strings.END])
+            layer = following
+        raise InternalError("a string from which no end can be reached")
+
+
+def _fresh(begun: bytes, taken: set[bytes]) -> str:
+    """The shortest string that begins with `begun` and is not `taken`; ASCII is added."""
+    layer = [begun]
+    while True:
+        for candidate in layer:
+            if candidate not in taken:
+                return candidate.decode("utf-8", "surrogateescape")
+        layer = [candidate + letter for candidate in layer for letter in _LETTERS]
+
+
+_LETTERS = [bytes([letter]) for letter in b"abcdefghijklmnopqrstuvwxyz"]
+
+
+@lru_cache(maxsize=4096)
+def _escaped(content: bytes) -> bytes:
+    """`content` as the inside of a JSON string; it may begin inside a character."""
+    text = content.decode("utf-8", "surrogateescape")
+    return json.dumps(text, ensure_ascii=False)[1:-1].encode("utf-8", "surrogateescape")

@@ -1,0 +1,302 @@
+"""Mask rows: which tokens lead on from a state, by walking the token trie once for many tokens.
+
+A row of a state is the union of its threads' rows; a thread's row depends on the shape of its stack, not on the keys
+seen. Two kinds of token are settled afterwards: those that end a free key are taken out where the frame has that key
+already, and the few that end more than one key are asked one by one (`Automaton.advance` decides).
+"""
+
+from __future__ import annotations
+
+import weakref
+from collections import OrderedDict
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from constrained.automaton import stepping, strings, tables
+from constrained.automaton.automaton import Automaton, State, Thread, decode_content, open_string
+from constrained.automaton.string_rows import StringRows
+from constrained.errors import InternalError
+from constrained.tokens.rows import MaskRow, RowStore, Words, clear_bits, set_bits
+from constrained.tokens.trie import Trie
+from constrained.tokens.vocabulary import Vocabulary
+
+Int32 = NDArray[np.int32]
+MAX_THREAD_ROWS = 4096
+MAX_PREFIX_ROWS = 4
+
+
+class VocabularyRows:
+    """What all grammars over one vocabulary share: its trie, its string rows and its store of rows."""
+
+    def __init__(self, vocabulary: Vocabulary) -> None:
+        self.vocabulary_size = vocabulary.size
+        self.num_words = vocabulary.num_words
+        self.token_bytes = vocabulary.token_bytes
+        self.trie = vocabulary.trie
+        self.strings = StringRows(self.trie, vocabulary.token_bytes, vocabulary.num_words)
+        self.store = RowStore()
+        self.eos = np.array(sorted(vocabulary.eos_token_ids), np.int32)
+
+
+_shared: weakref.WeakKeyDictionary[Vocabulary, VocabularyRows] = weakref.WeakKeyDictionary()
+
+
+def rows_of(vocabulary: Vocabulary) -> VocabularyRows:
+    """The shared rows of a vocabulary, made when first asked for."""
+    found = _shared.get(vocabulary)
+    if found is None:
+        found = _shared.setdefault(vocabulary, VocabularyRows(vocabulary))
+    return found
+
+
+@dataclass(slots=True)
+class ThreadRow:
+    """Bits of one thread, before any key is taken out.
+
+    `keys` are tokens that hold a whole free key of the thread's own frame, by the key's content; `unsure` those that
+    have to be asked one by one.
+    """
+
+    words: Words
+    keys: dict[bytes, list[Int32]] = field(default_factory=dict)
+    unsure: list[Int32] = field(default_factory=list)
+
+
+class Masks:
+    """Mask rows of one automaton over one vocabulary."""
+
+    def __init__(self, automaton: Automaton, shared: VocabularyRows) -> None:
+        self._automaton = automaton
+        self._shared = shared
+        self._thread_rows: OrderedDict[tuple[int, ...], ThreadRow] = OrderedDict()
+        self._items = np.zeros((4096, stepping.ITEM_COLUMNS), np.int32)
+        self._pending = np.zeros((2048, stepping.ITEM_COLUMNS), np.int32)
+        self._keys = np.zeros((4096, 4), np.int32)
+
+    def row(self, state: State, history: bytes | bytearray) -> MaskRow:
+        """The mask row of `state`, which `history` led to; EOS bits are set where the document may end."""
+        if state.row is not None:
+            return state.row
+        with self._automaton.lock:
+            prefix = self._key_prefix(state, history)
+            if prefix is None:
+                state.row = self._build(state, b"", history)
+                return state.row
+            row = state.prefix_rows.get(prefix)
+            if row is None:
+                if len(state.prefix_rows) >= MAX_PREFIX_ROWS:
+                    state.prefix_rows.clear()
+                row = state.prefix_rows[prefix] = self._build(state, prefix, history)
+            return row
+
+    def next_bytes(self, state: State, history: bytes | bytearray) -> list[int]:
+        """The bytes that may come next, ascending."""
+        with self._automaton.lock:
+            words = np.zeros(8, np.uint32)
+            for thread in state.threads:
+                self._walk(_BYTE_TRIE, [_item(0, thread)], words, ThreadRow(words), thread[5], None)
+            found = np.flatnonzero(np.unpackbits(words.view(np.uint8), bitorder="little")).tolist()
+            if any(self._automaton.cells.seen[thread[5]] for thread in state.threads):
+                advance = self._automaton.advance
+                found = [byte for byte in found if advance(state, bytes([byte]), history)[0] is not None]
+            return found
+
+    def _key_prefix(self, state: State, history: bytes | bytearray) -> bytes | None:
+        """The open free key so far, where the row depends on it; else None."""
+        if any(self._in_free_key(thread) and self._automaton.cells.seen[thread[5]] for thread in state.threads):
+            return open_string(history)
+        return None
+
+    def _in_free_key(self, thread: Thread) -> bool:
+        return thread[0] >= strings.FREE and self._automaton.locals.info.array[thread[4], tables.TAGS] >= 0
+
+    def _build(self, state: State, prefix: bytes, history: bytes | bytearray) -> MaskRow:
+        words = np.zeros(self._shared.num_words, np.uint32)
+        unsure: list[Int32] = []
+        for thread in state.threads:
+            row = self._thread_row(thread)
+            words |= self._without_seen_keys(thread, row, prefix, unsure)
+            unsure += row.unsure
+        if unsure:
+            self._settle(state, words, np.unique(np.concatenate(unsure)), history)
+        if state.is_accepting:
+            set_bits(words, self._shared.eos)
+        return self._shared.store.intern(words)
+
+    def _without_seen_keys(self, thread: Thread, row: ThreadRow, prefix: bytes, unsure: list[Int32]) -> Words:
+        """The thread's bits without the tokens that end a key that its frame has; `prefix` is the open key as written."""
+        seen = self._automaton.cells.seen[thread[5]]
+        if not seen:
+            return row.words
+        words = row.words.copy()
+        for content in seen & row.keys.keys():
+            for tokens in row.keys[content]:
+                clear_bits(words, tokens)
+        if not self._in_free_key(thread):
+            return words
+        if thread[1] != 0:
+            # In the middle of an escape no content is known yet: whatever closes the key is asked.
+            unsure.append(self._shared.strings.place(strings.FREE, thread[1]).exit_tokens)
+            return words
+        content = decode_content(prefix)
+        for key in seen:
+            if key.startswith(content):
+                clear_bits(words, self._shared.strings.spelled(key[len(content) :]))
+        return words
+
+    def _settle(self, state: State, words: Words, tokens: Int32, history: bytes | bytearray) -> None:
+        """Clear the bits of those `tokens` that cannot follow."""
+        for token in tokens.tolist():
+            if words[token >> 5] >> np.uint32(token & 31) & np.uint32(1):
+                after, _ = self._automaton.advance(state, self._shared.token_bytes[token], history)
+                if after is None:
+                    words[token >> 5] &= ~(np.uint32(1) << np.uint32(token & 31))
+
+    # -- one thread
+
+    def _thread_row(self, thread: Thread) -> ThreadRow:
+        lex, esc, need, room, local, cell = thread
+        if strings.FREE <= lex < strings.TRIE:
+            need, room = self._shared.strings.classes(need, room)
+        key = (lex, esc, need, room, local, self._automaton.cells.shape[cell])
+        found = self._thread_rows.get(key)
+        if found is None:
+            found = self._thread_rows[key] = self._make((lex, esc, need, room, local, cell))
+            if len(self._thread_rows) > MAX_THREAD_ROWS:
+                self._thread_rows.popitem(last=False)
+        return found
+
+    def _make(self, thread: Thread) -> ThreadRow:
+        lex, esc = thread[0], thread[1]
+        if strings.FREE <= lex < strings.TRIE:
+            return self._free_row(thread)
+        if lex >= strings.TRIE and esc == 0 and self._automaton.tries.table.array[lex & strings.INDEX, strings.FALLBACK]:
+            return self._fallback_row(thread)
+        row = ThreadRow(np.zeros(self._shared.num_words, np.uint32))
+        self._walk(self._shared.trie, [_item(0, thread)], row.words, row, thread[5], self._shared.token_bytes)
+        return row
+
+    def _free_row(self, thread: Thread) -> ThreadRow:
+        """A free string: the shared row of its inside, and a walk of the suffixes behind its quote."""
+        lex, esc, need, room, local, cell = thread
+        bits = self._shared.strings.row(lex, esc, need, room)
+        outside = np.zeros(self._shared.num_words, np.uint32)
+        row = ThreadRow(outside)
+        after = self._after_quote(local, strings.FREE_TAG, cell)
+        item = _item(0, after, keys=int(self._is_key(local)))
+        self._walk(self._shared.strings.place(lex, esc).suffixes, [item], outside, row, cell, None)
+        if bits.closing is not None:
+            outside &= bits.closing
+        outside |= bits.inside
+        return row
+
+    def _fallback_row(self, thread: Thread) -> ThreadRow:
+        """A key that is either a known name or free: the row of a free key, with the tokens that end a name put right."""
+        lex, _, _, _, local, cell = thread
+        state = int(self._automaton.tries.table.array[lex & strings.INDEX, strings.UTF8_STATE])
+        _, room = self._shared.strings.classes(0, strings.UNBOUNDED)
+        row = self._free_row((strings.FREE | state, 0, 0, room, local, cell))
+        trie = self._shared.trie
+        found = np.empty((4096, 2), np.int32)
+        count = stepping.spelled(lex, trie.byte, trie.end, trie.depth, self._automaton.tries.table.array, found)
+        while count < 0:
+            found = np.empty((4 * len(found), 2), np.int32)
+            count = stepping.spelled(lex, trie.byte, trie.end, trie.depth, self._automaton.tries.table.array, found)
+        items = []
+        for node, tag in found[:count].tolist():
+            clear_bits(row.words, trie.ids[trie.first[node] : trie.first[trie.end[node]]])
+            if tag >= 0:
+                set_bits(row.words, trie.ids[trie.first[node] : trie.first[node + 1]])
+                items.append(_item(node, self._after_quote(local, tag, cell)))
+        if items:
+            self._walk(trie, items, row.words, row, cell, self._shared.token_bytes)
+        return row
+
+    def _is_key(self, local: int) -> bool:
+        return bool(self._automaton.locals.info.array[local, tables.TAGS] >= 0)
+
+    def _after_quote(self, local: int, tag: int, cell: int) -> Thread:
+        """The thread behind the closing quote of a string with `tag`."""
+        here = self._automaton.locals
+        base = int(here.info.array[local, tables.TAGS])
+        if base >= 0:
+            local = int(here.tags.array[base + tag, 0])
+        return (here.entry(local), 0, 0, 0, local, cell)
+
+    # -- walking
+
+    def _walk(
+        self, trie: Trie, start: list[list[int]], words: Words, row: ThreadRow, own: int, token_bytes: list[bytes] | None
+    ) -> None:
+        """Set in `words` what the items lead through; note in `row` the tokens that end keys of the frame `own`.
+
+        `token_bytes` None: the trie's strings are not whole tokens, so keys are not read off them.
+        """
+        automaton = self._automaton
+        cells = automaton.cells.table
+        scratch = len(automaton.cells)
+        while True:
+            count, num_cells = len(start), scratch
+            if count > len(self._items):
+                self._items = np.zeros((2 * count, stepping.ITEM_COLUMNS), np.int32)
+            self._items[:count] = start
+            noted: list[list[int]] = []
+            status = stepping.FINISHED
+            while count:
+                cells.reserve(4096 + num_cells - scratch)
+                status, _, waiting, num_keys, num_cells = stepping.walk(
+                    self._items, count, words, self._pending, self._keys, num_cells, scratch,
+                    trie.byte, trie.end, trie.depth, trie.first, trie.ids, *automaton.arrays,
+                )  # fmt: skip
+                if status != stepping.FINISHED:
+                    break
+                noted += self._keys[:num_keys].tolist()
+                self._items[:waiting] = self._pending[:waiting]
+                self._resolve(waiting)
+                count = waiting
+            if status == stepping.FINISHED:
+                break
+            self._grow(status)
+        if noted:
+            self._note_keys(trie, noted, row, own, token_bytes)
+
+    def _resolve(self, waiting: int) -> None:
+        """Fill in what the pending items met that was not there yet."""
+        plain, here = self._automaton.plain, self._automaton.locals
+        for lex, local in {(int(item[stepping.I_LEX]), int(item[stepping.I_LOCAL])) for item in self._pending[:waiting]}:
+            if lex < strings.FREE and plain.table.array[lex, 0] == tables.UNRESOLVED:
+                plain.resolve(lex)
+            else:
+                here.resolve(local)
+
+    def _grow(self, status: int) -> None:
+        if status == stepping.ITEMS_FULL:
+            self._items = np.zeros((2 * len(self._items), stepping.ITEM_COLUMNS), np.int32)
+            self._automaton.cells.table.reserve(2 * len(self._automaton.cells.table.array))
+        elif status == stepping.PENDING_FULL:
+            self._pending = np.zeros((2 * len(self._pending), stepping.ITEM_COLUMNS), np.int32)
+            self._items = np.zeros((max(len(self._items), len(self._pending)), stepping.ITEM_COLUMNS), np.int32)
+        elif status == stepping.KEYS_FULL:
+            self._keys = np.zeros((2 * len(self._keys), 4), np.int32)
+        elif status == stepping.CELLS_FULL:
+            self._automaton.cells.table.reserve(2 * len(self._automaton.cells.table.array))
+        else:
+            raise InternalError(f"the mask walk ended with status {status}")
+
+    def _note_keys(self, trie: Trie, noted: list[list[int]], row: ThreadRow, own: int, token_bytes: list[bytes] | None) -> None:
+        for node, begun, earlier, cell in noted:
+            tokens = trie.ids[trie.first[node] : trie.first[trie.end[node]]]
+            if token_bytes is None or earlier or begun < 0 or cell != own:
+                row.unsure.append(tokens)
+                continue
+            text = token_bytes[int(tokens[0])]
+            row.keys.setdefault(decode_content(text[begun : int(trie.depth[node]) - 1]), []).append(tokens)
+
+
+def _item(node: int, thread: Thread, keys: int = 0) -> list[int]:
+    return [node, stepping.BELOW, *thread, -1, keys]
+
+
+_BYTE_TRIE = Trie.build([bytes([byte]) for byte in range(256)])

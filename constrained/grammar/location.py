@@ -1,0 +1,129 @@
+"""Locations: what the grammar says of one place in a document, for the delta stream (`constrained.guide.Location`)."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from typing import Any
+
+from constrained.grammar.nodes import Node, Nodes
+from constrained.grammar.shapes import ARRAY, FALSE, NULL, NUMBER, OBJECT, STRING, TRUE, Arm, NodeKey
+
+_NAMES = ("null", "boolean", "integer", "number", "string", "array", "object")
+
+
+class NodeLocation:
+    """The location of a value that meets one node, or, for a union's member, one arm of it."""
+
+    def __init__(self, locations: Locations, node: Node, pointer: str | None, arms: tuple[Arm, ...]) -> None:
+        self._locations = locations
+        self._node = node
+        self._arms = arms
+        self.schema_pointer = pointer
+        self.types = self._types()
+        self.enum = self._enum()
+
+    def _types(self) -> tuple[str, ...]:
+        names = set()
+        for arm in self._arms:
+            names |= {name for name, kinds in _KINDS.items() if kinds & arm.kinds}
+            if NUMBER in arm.kinds:
+                names.add("integer" if arm.number.integer or _all_whole(arm) else "number")
+        return tuple(name for name in _NAMES if name in names)
+
+    def _enum(self) -> tuple[Any, ...] | None:
+        values: list[Any] = []
+        for arm in self._arms:
+            if arm.kinds & {ARRAY, OBJECT}:
+                return None
+            if (STRING in arm.kinds and arm.string.values is None) or (NUMBER in arm.kinds and arm.number.values is None):
+                return None
+            values += [value for kind, value in ((NULL, None), (TRUE, True), (FALSE, False)) if kind in arm.kinds]
+            if NUMBER in arm.kinds:
+                values += [_number(value) for value in sorted(arm.number.values or ())]
+            if STRING in arm.kinds:
+                values += sorted(arm.string.values or ())
+        return tuple(dict.fromkeys(values)) if values and set(map(type, values)) != {bool} and values != [None] else None
+
+    @property
+    def variants(self) -> tuple[tuple[str, NodeLocation], ...]:
+        """The members of the union here, where there are several; each with its schema pointer."""
+        members: dict[int, list[Arm]] = {}
+        for arm in self._arms:
+            if arm.origin < 0:
+                return ()
+            members.setdefault(arm.origin, []).append(arm)
+        if len(members) < 2:
+            return ()
+        pointer = self._locations.pointer
+        return tuple(
+            (pointer(origin), NodeLocation(self._locations, self._node, pointer(origin), tuple(arms)))
+            for origin, arms in members.items()
+        )
+
+    def property(self, key: str) -> NodeLocation | None:
+        """The location of the member `key`; None where no object here can have it."""
+        shapes = [arm.object for arm in self._arms if OBJECT in arm.kinds]
+        return self._locations.union([shape.member(key) for shape in shapes])
+
+    def item(self, index: int) -> NodeLocation | None:
+        """The location of element `index`; None where no array here is that long."""
+        shapes = [arm.array for arm in self._arms if ARRAY in arm.kinds and index < arm.array.max_items]
+        return self._locations.union([shape.item(index) for shape in shapes])
+
+    def forced_key(self, seen: tuple[str, ...]) -> str | None:
+        """The only key that can come next after the keys `seen`, in declared order; None where there is a choice."""
+        if len(self._node.objects) != 1:
+            return None
+        shape = self._node.objects[0]
+        names = [name for name, key in shape.properties.items() if not self._locations.nodes[key].is_empty]
+        position = max((names.index(name) + 1 for name in seen if name in names), default=0)
+        if position < len(names) and names[position] in shape.required:
+            return names[position]
+        return None
+
+
+class Locations:
+    """Locations of one grammar, memoised by the nodes that they stand for."""
+
+    def __init__(self, nodes: Nodes) -> None:
+        self.nodes = nodes
+        self._memo: dict[tuple[NodeKey, ...], NodeLocation | None] = {}
+        root = self.union([nodes.root])
+        assert root is not None  # an empty root is refused when the nodes are made
+        self.root = root
+
+    def pointer(self, subschema_id: int) -> str:
+        """The JSON Pointer of a subschema."""
+        return self.nodes.document.subschemas[subschema_id].pointer
+
+    def union(self, keys: list[NodeKey]) -> NodeLocation | None:
+        """The location of a value that meets one of the nodes; None where all are empty."""
+        name = tuple(dict.fromkeys(key for key in keys if not self.nodes[key].is_empty))
+        if name not in self._memo:
+            self._memo[name] = self._make(name)
+        return self._memo[name]
+
+    def _make(self, keys: tuple[NodeKey, ...]) -> NodeLocation | None:
+        if not keys:
+            return None
+        subs = [self.nodes.subschema(key) for key in keys]
+        pointer = self.nodes.landing(subs[0]).pointer if len(keys) == 1 and subs[0] is not None else None
+        arms = tuple(arm for key in keys for arm in self.nodes[key].arms if self.nodes.is_alive(arm))
+        return NodeLocation(self, self.nodes[keys[0]], pointer, arms)
+
+
+_KINDS = {
+    "null": frozenset((NULL,)),
+    "boolean": frozenset((TRUE, FALSE)),
+    "string": frozenset((STRING,)),
+    "array": frozenset((ARRAY,)),
+    "object": frozenset((OBJECT,)),
+}
+
+
+def _all_whole(arm: Arm) -> bool:
+    return arm.number.values is not None and all(value.denominator == 1 for value in arm.number.values)
+
+
+def _number(value: Fraction) -> int | float:
+    return int(value) if value.denominator == 1 else float(value)
