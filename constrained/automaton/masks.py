@@ -71,6 +71,7 @@ class Masks:
         self._automaton = automaton
         self._shared = shared
         self._thread_rows: OrderedDict[tuple[int, ...], ThreadRow] = OrderedDict()
+        self._stack = np.zeros((shared.trie.max_depth + 2, stepping.ITEM_COLUMNS), np.int32)
         self._items = np.zeros((4096, stepping.ITEM_COLUMNS), np.int32)
         self._pending = np.zeros((2048, stepping.ITEM_COLUMNS), np.int32)
         self._keys = np.zeros((4096, 4), np.int32)
@@ -200,10 +201,12 @@ class Masks:
         row = self._free_row((strings.FREE | state, 0, 0, room, local, cell))
         trie = self._shared.trie
         found = np.empty((4096, 2), np.int32)
-        count = stepping.spelled(lex, trie.byte, trie.end, trie.depth, self._automaton.tries.table.array, found)
+        count = stepping.spelled(lex, trie.byte, trie.end, trie.depth, trie.max_depth, self._automaton.tries.table.array, found)
         while count < 0:
             found = np.empty((4 * len(found), 2), np.int32)
-            count = stepping.spelled(lex, trie.byte, trie.end, trie.depth, self._automaton.tries.table.array, found)
+            count = stepping.spelled(
+                lex, trie.byte, trie.end, trie.depth, trie.max_depth, self._automaton.tries.table.array, found
+            )
         items = []
         for node, tag in found[:count].tolist():
             clear_bits(row.words, trie.ids[trie.first[node] : trie.first[trie.end[node]]])
@@ -247,7 +250,7 @@ class Masks:
             while count:
                 cells.reserve(4096 + num_cells - scratch)
                 status, _, waiting, num_keys, num_cells = stepping.walk(
-                    self._items, count, words, self._pending, self._keys, num_cells, scratch,
+                    self._stack, self._items, count, words, self._pending, self._keys, num_cells, scratch,
                     trie.byte, trie.end, trie.depth, trie.first, trie.ids, *automaton.arrays,
                 )  # fmt: skip
                 if status != stepping.FINISHED:

@@ -23,6 +23,11 @@ NODE, MODE, I_LEX, I_ESC, I_NEED, I_ROOM, I_LOCAL, I_CELL, I_OPENED, I_KEYS = ra
 ITEM_COLUMNS = 10
 BELOW, AT = 0, 1  # the thread stands after the node's byte; the thread stands before it
 
+# ASCII that stands for itself inside a string.
+IS_TEXT = np.zeros(256, np.bool_)
+IS_TEXT[0x20:0x80] = True
+IS_TEXT[[strings.QUOTE, strings.BACKSLASH]] = False
+
 # What `walk` returns beside a count: what ran out.
 FINISHED, ITEMS_FULL, PENDING_FULL, CELLS_FULL, KEYS_FULL = range(5)
 
@@ -108,14 +113,8 @@ def run(data, start, thread, num_cells, plain, local_rows, locals_, edges, tags,
 
 
 @kernel
-def set_own(row, node, first, ids):  # type: ignore[no-untyped-def]  # numba
-    """Allow the strings that end at `node`."""
-    for i in range(first[node], first[node + 1]):
-        row[ids[i] >> 5] |= np.uint32(1) << np.uint32(ids[i] & 31)
-
-
-@kernel
 def walk(  # type: ignore[no-untyped-def]  # numba
+    stack,
     items,
     num_items,
     row,
@@ -138,45 +137,50 @@ def walk(  # type: ignore[no-untyped-def]  # numba
 ):
     """Allow in `row` every string of the trie that a work item leads through.
 
-    `items` int32 [?, 10] is a stack of `num_items`; `pending` takes the items that wait for Python, `keys` the places
+    `stack` int32 [max depth + 2, 10] is scratch. `items` int32 [?, 10] is a stack of `num_items`; `pending` takes the items
+    that wait for Python, `keys` the places
     (node, begun, earlier, cell) where a free key ended that began at depth `begun` in the frame `cell`. Cells from
     `scratch` on are this walk's.
     Returns (status, num_items, num_pending, num_keys, num_cells).
     """
-    stack = np.empty((len(depth) and depth.max() + 2, ITEM_COLUMNS), np.int32)
     num_pending = 0
     num_keys = 0
     while num_items > 0:
         num_items -= 1
-        top = items[num_items]
-        node = top[NODE]
-        if top[MODE] == BELOW:
+        node = items[num_items, NODE]
+        if items[num_items, MODE] == BELOW:
             base = depth[node]
             child, stop = node + 1, end[node]
         else:
             base = depth[node] - 1
             child, stop = node, end[node]
-        stack[base] = top
+        _copy(items, num_items, stack, base)
         while child < stop:
             at = depth[child]
-            here = stack[at - 1]
-            result, lex, esc, need, room, local, which = step(
-                byte[child], here[I_LEX], here[I_ESC], here[I_NEED], here[I_ROOM], here[I_LOCAL],
-                plain, local_rows, locals_, tags, tries,
-            )  # fmt: skip
+            code = byte[child]
+            lex, esc, need, room = stack[at - 1, I_LEX], stack[at - 1, I_ESC], stack[at - 1, I_NEED], stack[at - 1, I_ROOM]
+            local, which = stack[at - 1, I_LOCAL], -1
+            if lex == strings.FREE and esc == 0 and IS_TEXT[code] and room > 0:
+                # Plain text inside a free string: most of every vocabulary.
+                result = ALIVE
+                need, room = max(need - 1, 0), (room if room >= strings.UNBOUNDED else room - 1)
+            else:
+                result, lex, esc, need, room, local, which = step(
+                    code, lex, esc, need, room, local, plain, local_rows, locals_, tags, tries
+                )
             if result == DEAD:
                 child = end[child]
                 continue
-            cell, opened, num_closed = here[I_CELL], here[I_OPENED], here[I_KEYS]
             if result == NEW_LEX or result == NEW_LOCAL:
                 if num_pending >= len(pending):
                     return PENDING_FULL, num_items, num_pending, num_keys, num_cells
-                pending[num_pending] = here
+                _copy(stack, at - 1, pending, num_pending)
                 pending[num_pending, NODE] = child
                 pending[num_pending, MODE] = AT
                 num_pending += 1
                 child = end[child]
                 continue
+            cell, opened, num_closed = stack[at - 1, I_CELL], stack[at - 1, I_OPENED], stack[at - 1, I_KEYS]
             if result == KEY_EXIT:
                 # A key of a frame that this walk opened is the frame's first, unless the walk closed another before.
                 if cell < scratch or num_closed > 0:
@@ -188,42 +192,51 @@ def walk(  # type: ignore[no-untyped-def]  # numba
                     keys[num_keys, 3] = cell
                     num_keys += 1
                 num_closed += 1
-            if result == EDGE:
+            elif result == EDGE:
                 before = cell
                 if num_cells + 8 >= len(cells):
                     return CELLS_FULL, num_items, num_pending, num_keys, num_cells
                 further = edges[which, tables.NEXT]
                 esc = 0
                 lex, need, room, local, cell, num_cells = follow(which, before, edges, cells, num_cells, locals_)
-                if lex >= strings.FREE:
-                    opened = at
                 while further >= 0:
                     if num_items >= len(items) or num_cells + 8 >= len(cells):
                         return ITEMS_FULL, num_items, num_pending, num_keys, num_cells
                     lex2, need2, room2, local2, cell2, num_cells = follow(further, before, edges, cells, num_cells, locals_)
-                    branch = items[num_items]
-                    branch[NODE], branch[MODE] = child, BELOW
-                    branch[I_LEX], branch[I_ESC], branch[I_NEED], branch[I_ROOM] = lex2, 0, need2, room2
-                    branch[I_LOCAL], branch[I_CELL] = local2, cell2
-                    branch[I_OPENED], branch[I_KEYS] = (at if lex2 >= strings.FREE else opened), num_closed
+                    begun = at if lex2 >= strings.FREE else opened
+                    _store(items, num_items, lex2, 0, need2, room2, local2, cell2, begun, num_closed)
+                    items[num_items, NODE], items[num_items, MODE] = child, BELOW
                     num_items += 1
                     further = edges[further, tables.NEXT]
-            to = stack[at]
-            to[I_LEX], to[I_ESC], to[I_NEED], to[I_ROOM] = lex, esc, need, room
-            to[I_LOCAL], to[I_CELL], to[I_OPENED], to[I_KEYS] = local, cell, opened, num_closed
-            set_own(row, child, first, ids)
+                if lex >= strings.FREE:
+                    opened = at
+            _store(stack, at, lex, esc, need, room, local, cell, opened, num_closed)
+            for i in range(first[child], first[child + 1]):
+                row[ids[i] >> 5] |= np.uint32(1) << np.uint32(ids[i] & 31)
             child += 1
     return FINISHED, 0, num_pending, num_keys, num_cells
 
 
 @kernel
-def spelled(lex, byte, end, depth, tries, found):  # type: ignore[no-untyped-def]  # numba
+def _copy(source, i, target, j):  # type: ignore[no-untyped-def]  # numba
+    for column in range(ITEM_COLUMNS):
+        target[j, column] = source[i, column]
+
+
+@kernel
+def _store(target, i, lex, esc, need, room, local, cell, opened, num_closed):  # type: ignore[no-untyped-def]  # numba
+    target[i, I_LEX], target[i, I_ESC], target[i, I_NEED], target[i, I_ROOM] = lex, esc, need, room
+    target[i, I_LOCAL], target[i, I_CELL], target[i, I_OPENED], target[i, I_KEYS] = local, cell, opened, num_closed
+
+
+@kernel
+def spelled(lex, byte, end, depth, max_depth, tries, found):  # type: ignore[no-untyped-def]  # numba
     """The places in a token trie where a string of the string trie at `lex` ends: (node, tag) rows in `found`, and their count.
 
     Falling back to a free string does not count. Returns -1 where `found` is too small.
     """
-    lexes = np.empty(depth.max() + 2, np.int32)
-    escs = np.empty(depth.max() + 2, np.int32)
+    lexes = np.empty(max_depth + 2, np.int32)
+    escs = np.empty(max_depth + 2, np.int32)
     lexes[0], escs[0] = lex, 0
     child, count = 1, 0
     while child < len(byte):
@@ -245,13 +258,13 @@ def spelled(lex, byte, end, depth, tries, found):  # type: ignore[no-untyped-def
 
 
 @kernel
-def scan_string(lex, esc, byte, end, depth, tries, inside, exits):  # type: ignore[no-untyped-def]  # numba
+def scan_string(lex, esc, byte, end, depth, max_depth, tries, inside, exits):  # type: ignore[no-untyped-def]  # numba
     """Walk the whole trie from a place in a free string.
 
     `inside[node]` becomes the characters that a token ending there needs (a begun one counts), -1 where it does not stay
     inside; `exits[node]` the characters before the quote that ends there, -1 where none does.
     """
-    size = depth.max() + 2
+    size = max_depth + 2
     lexes = np.empty(size, np.int32)
     escs = np.empty(size, np.int32)
     counts = np.empty(size, np.int32)

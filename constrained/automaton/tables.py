@@ -45,7 +45,7 @@ class Table:
         """Make room for `extra` more rows."""
         if self.size + extra > len(self.array):
             grown = np.full((max(2 * len(self.array), self.size + extra), self.array.shape[1]), -1, np.int32)
-            grown[: self.size] = self.array[: self.size]
+            grown[: len(self.array)] = self.array  # the kernel may hold scratch rows past `size`
             self.array = grown
 
     def add(self, row: Sequence[int] | None = None) -> int:

@@ -24,7 +24,8 @@ class Trie:
 
     `byte` uint8 [n] leads to the node; `end` int32 [n] is one past its subtree; `depth` int32 [n];
     `first` int32 [n + 1]: the strings of node i's subtree are `ids[first[i]:first[end[i]]]`, those that end at the
-    node itself `ids[first[i]:first[i + 1]]`. `ids` int32 holds what the caller named the strings.
+    node itself `ids[first[i]:first[i + 1]]`. `ids` int32 holds what the caller named the strings; `max_depth` is the length of
+    the longest.
     """
 
     byte: UInt8
@@ -32,11 +33,7 @@ class Trie:
     depth: Int32
     first: Int32
     ids: Int32
-
-    @property
-    def max_depth(self) -> int:
-        """Length of the longest string."""
-        return int(self.depth.max())
+    max_depth: int
 
     @classmethod
     def build(cls, strings: Sequence[bytes], ids: Sequence[int] | None = None, *, keep_empty: bool = False) -> Trie:
@@ -48,7 +45,7 @@ class Trie:
         np.cumsum(lengths, out=starts[1:])
         flat = np.frombuffer(b"".join(text for text, _ in pairs), np.uint8)
         order = np.fromiter((name for _, name in pairs), np.int32, len(pairs))
-        return cls(*_build(flat, starts), order)
+        return cls(*_build(flat, starts), order, int(lengths.max(initial=0)))
 
 
 @kernel
