@@ -4,21 +4,27 @@ from __future__ import annotations
 
 from typing import Any, Literal
 
-from pydantic import Field, model_validator
+from pydantic import ConfigDict, Field, model_validator
 
 from schemas.events import FinishReason, Timings, UsageInfo, Wire
 
 Role = Literal["system", "user", "assistant"]
 
 
-class Message(Wire):
+class RequestWire(Wire):
+    """Base of all bodies that callers send: no value is converted, so that a wrong type is an error and never a surprise."""
+
+    model_config = ConfigDict(strict=True)
+
+
+class Message(RequestWire):
     """One chat message."""
 
     role: Role
     content: str
 
 
-class StructuredRequest(Wire):
+class StructuredRequest(RequestWire):
     """Body of `POST /v1/structured` and `/v1/structured/stream`.
 
     Exactly one of `schema` (a JSON Schema, or a boolean), `regex`, `choice`, `grammar`; exactly one of `messages`, `prompt`.
@@ -28,7 +34,7 @@ class StructuredRequest(Wire):
     regex: str | None = None
     choice: list[str] | None = None
     grammar: str | None = None
-    messages: list[Message] | None = None
+    messages: list[Message] | None = Field(default=None, min_length=1)
     prompt: str | None = None
     model: str | None = None
     max_tokens: int = Field(default=1024, ge=1)
@@ -51,8 +57,6 @@ class StructuredRequest(Wire):
             raise ValueError("exactly one of schema, regex, choice, grammar is needed")
         if (self.messages is None) == (self.prompt is None):
             raise ValueError("exactly one of messages, prompt is needed")
-        if self.messages is not None and not self.messages:
-            raise ValueError("messages is empty: at least one message is needed")
         return self
 
 
@@ -77,7 +81,14 @@ class StructuredResponse(Wire):
     timings: Timings
 
 
-class CheckRequest(Wire):
+class CancelResponse(Wire):
+    """Answer of `POST /v1/structured/{run}/cancel`: "cancelled" where the run was still going, else "finished"."""
+
+    run: str
+    status: Literal["cancelled", "finished"]
+
+
+class CheckRequest(RequestWire):
     """Body of `POST /v1/schemas/check`."""
 
     schema_: Any = Field(alias="schema")

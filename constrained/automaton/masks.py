@@ -201,12 +201,9 @@ class Masks:
         row = self._free_row((strings.FREE | state, 0, 0, room, local, cell))
         trie = self._shared.trie
         found = np.empty((4096, 2), np.int32)
-        count = stepping.spelled(lex, trie.byte, trie.end, trie.depth, trie.max_depth, self._automaton.tries.table.array, found)
-        while count < 0:
+        tries = self._automaton.tries.table.array
+        while (count := stepping.spelled(lex, *trie.spelling, tries, found)) < 0:
             found = np.empty((4 * len(found), 2), np.int32)
-            count = stepping.spelled(
-                lex, trie.byte, trie.end, trie.depth, trie.max_depth, self._automaton.tries.table.array, found
-            )
         items = []
         for node, tag in found[:count].tolist():
             clear_bits(row.words, trie.ids[trie.first[node] : trie.first[trie.end[node]]])
@@ -251,7 +248,7 @@ class Masks:
                 cells.reserve(4096 + num_cells - scratch)
                 status, _, waiting, num_keys, num_cells = stepping.walk(
                     self._stack, self._items, count, words, self._pending, self._keys, num_cells, scratch,
-                    trie.byte, trie.end, trie.depth, trie.first, trie.ids, *automaton.arrays,
+                    *trie.whole, *automaton.arrays,
                 )  # fmt: skip
                 if status != stepping.FINISHED:
                     break

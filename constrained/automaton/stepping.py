@@ -12,7 +12,7 @@ import numpy as np
 from constrained.automaton import strings, tables
 from constrained.automaton.strings import ALIVE, EXIT, FREE_TAG, INDEX, PLAIN, step_string
 from constrained.automaton.tables import BYTE_CLASS
-from constrained.tokens.jit import kernel
+from constrained.tokens.jit import kernel, unowned
 
 # Results of `step` beside DEAD and ALIVE.
 DEAD = strings.DEAD
@@ -22,6 +22,7 @@ EDGE, KEY_EXIT, NEW_LEX, NEW_LOCAL = 3, 4, 5, 6
 NODE, MODE, I_LEX, I_ESC, I_NEED, I_ROOM, I_LOCAL, I_CELL, I_OPENED, I_KEYS = range(10)
 ITEM_COLUMNS = 10
 BELOW, AT = 0, 1  # the thread stands after the node's byte; the thread stands before it
+ONE_STEP = -2  # stands for the edge of an AT item
 
 # ASCII that stands for itself inside a string.
 IS_TEXT = np.zeros(256, np.bool_)
@@ -91,6 +92,14 @@ def run(data, start, thread, num_cells, plain, local_rows, locals_, edges, tags,
     Returns (result, position, which, num_cells): ALIVE at the end of the data; else the byte at `position` was not
     taken (KEY_EXIT: it was), and the thread stands before it.
     """
+    data, plain, local_rows, locals_, edges = (
+        unowned(data),
+        unowned(plain),
+        unowned(local_rows),
+        unowned(locals_),
+        unowned(edges),
+    )
+    tags, tries, cells = unowned(tags), unowned(tries), unowned(cells)
     lex, esc, need, room, local, cell = thread[0], thread[1], thread[2], thread[3], thread[4], thread[5]
     limit = len(cells) - 1
     result, position, which = ALIVE, start, -1
@@ -123,8 +132,10 @@ def walk(  # type: ignore[no-untyped-def]  # numba
     num_cells,
     scratch,
     byte,
-    end,
     depth,
+    edge_first,
+    edge_byte,
+    edge_node,
     first,
     ids,
     plain,
@@ -143,23 +154,32 @@ def walk(  # type: ignore[no-untyped-def]  # numba
     `scratch` on are this walk's.
     Returns (status, num_items, num_pending, num_keys, num_cells).
     """
+    stack, items, row, pending, keys = unowned(stack), unowned(items), unowned(row), unowned(pending), unowned(keys)
+    byte, depth, first, ids = unowned(byte), unowned(depth), unowned(first), unowned(ids)
+    edge_first, edge_byte, edge_node = unowned(edge_first), unowned(edge_byte), unowned(edge_node)
+    plain, local_rows, locals_, edges = unowned(plain), unowned(local_rows), unowned(locals_), unowned(edges)
+    tags, tries, cells = unowned(tags), unowned(tries), unowned(cells)
     num_pending = 0
     num_keys = 0
+    ahead = np.empty((len(stack), 2), np.int32)  # edges left to take at each level: next, stop
     while num_items > 0:
         num_items -= 1
-        node = items[num_items, NODE]
-        if items[num_items, MODE] == BELOW:
-            base = depth[node]
-            child, stop = node + 1, end[node]
-        else:
-            base = depth[node] - 1
-            child, stop = node, end[node]
-        _copy(items, num_items, stack, base)
-        while child < stop:
-            at = depth[child]
-            code = byte[child]
-            lex, esc, need, room = stack[at - 1, I_LEX], stack[at - 1, I_ESC], stack[at - 1, I_NEED], stack[at - 1, I_ROOM]
-            local, which = stack[at - 1, I_LOCAL], -1
+        top = items[num_items, NODE]
+        level, above = 0, depth[top]
+        ahead[0, 0], ahead[0, 1] = edge_first[top], edge_first[top + 1]
+        if items[num_items, MODE] == AT:
+            above -= 1
+            ahead[0, 0], ahead[0, 1] = ONE_STEP, ONE_STEP + 1
+        _copy(items, num_items, stack, 0)
+        while level >= 0:
+            edge = ahead[level, 0]
+            if edge == ahead[level, 1]:
+                level -= 1
+                continue
+            ahead[level, 0] = edge + 1
+            code = edge_byte[edge] if edge >= 0 else byte[top]
+            lex, esc, need, room = stack[level, I_LEX], stack[level, I_ESC], stack[level, I_NEED], stack[level, I_ROOM]
+            local, which = stack[level, I_LOCAL], -1
             if lex == strings.FREE and esc == 0 and IS_TEXT[code] and room > 0:
                 # Plain text inside a free string: most of every vocabulary.
                 result = ALIVE
@@ -169,18 +189,17 @@ def walk(  # type: ignore[no-untyped-def]  # numba
                     code, lex, esc, need, room, local, plain, local_rows, locals_, tags, tries
                 )
             if result == DEAD:
-                child = end[child]
                 continue
+            child = edge_node[edge] if edge >= 0 else top
             if result == NEW_LEX or result == NEW_LOCAL:
                 if num_pending >= len(pending):
                     return PENDING_FULL, num_items, num_pending, num_keys, num_cells
-                _copy(stack, at - 1, pending, num_pending)
+                _copy(stack, level, pending, num_pending)
                 pending[num_pending, NODE] = child
                 pending[num_pending, MODE] = AT
                 num_pending += 1
-                child = end[child]
                 continue
-            cell, opened, num_closed = stack[at - 1, I_CELL], stack[at - 1, I_OPENED], stack[at - 1, I_KEYS]
+            cell, opened, num_closed = stack[level, I_CELL], stack[level, I_OPENED], stack[level, I_KEYS]
             if result == KEY_EXIT:
                 # A key of a frame that this walk opened is the frame's first, unless the walk closed another before.
                 if cell < scratch or num_closed > 0:
@@ -203,17 +222,18 @@ def walk(  # type: ignore[no-untyped-def]  # numba
                     if num_items >= len(items) or num_cells + 8 >= len(cells):
                         return ITEMS_FULL, num_items, num_pending, num_keys, num_cells
                     lex2, need2, room2, local2, cell2, num_cells = follow(further, before, edges, cells, num_cells, locals_)
-                    begun = at if lex2 >= strings.FREE else opened
+                    begun = above + level + 1 if lex2 >= strings.FREE else opened
                     _store(items, num_items, lex2, 0, need2, room2, local2, cell2, begun, num_closed)
                     items[num_items, NODE], items[num_items, MODE] = child, BELOW
                     num_items += 1
                     further = edges[further, tables.NEXT]
                 if lex >= strings.FREE:
-                    opened = at
-            _store(stack, at, lex, esc, need, room, local, cell, opened, num_closed)
+                    opened = above + level + 1
+            level += 1
+            _store(stack, level, lex, esc, need, room, local, cell, opened, num_closed)
             for i in range(first[child], first[child + 1]):
                 row[ids[i] >> 5] |= np.uint32(1) << np.uint32(ids[i] & 31)
-            child += 1
+            ahead[level, 0], ahead[level, 1] = edge_first[child], edge_first[child + 1]
     return FINISHED, 0, num_pending, num_keys, num_cells
 
 
@@ -230,30 +250,38 @@ def _store(target, i, lex, esc, need, room, local, cell, opened, num_closed):  #
 
 
 @kernel
-def spelled(lex, byte, end, depth, max_depth, tries, found):  # type: ignore[no-untyped-def]  # numba
+def spelled(lex, max_depth, edge_first, edge_byte, edge_node, tries, found):  # type: ignore[no-untyped-def]  # numba
     """The places in a token trie where a string of the string trie at `lex` ends: (node, tag) rows in `found`, and their count.
 
     Falling back to a free string does not count. Returns -1 where `found` is too small.
     """
+    edge_first, edge_byte, edge_node, tries = unowned(edge_first), unowned(edge_byte), unowned(edge_node), unowned(tries)
     lexes = np.empty(max_depth + 2, np.int32)
     escs = np.empty(max_depth + 2, np.int32)
+    ahead = np.empty((max_depth + 2, 2), np.int32)
     lexes[0], escs[0] = lex, 0
-    child, count = 1, 0
-    while child < len(byte):
-        at = depth[child]
-        result, after, esc, need, room, tag = step_string(byte[child], lexes[at - 1], escs[at - 1], 0, strings.UNBOUNDED, tries)
-        if byte[child] == strings.QUOTE and escs[at - 1] == 0 and tag != FREE_TAG and tag != strings.NO_TAG:
+    ahead[0, 0], ahead[0, 1] = edge_first[0], edge_first[1]
+    level, count = 0, 0
+    while level >= 0:
+        edge = ahead[level, 0]
+        if edge == ahead[level, 1]:
+            level -= 1
+            continue
+        ahead[level, 0] = edge + 1
+        result, after, esc, need, room, tag = step_string(
+            edge_byte[edge], lexes[level], escs[level], 0, strings.UNBOUNDED, tries
+        )
+        child = edge_node[edge]
+        if edge_byte[edge] == strings.QUOTE and escs[level] == 0 and tag != FREE_TAG and tag != strings.NO_TAG:
             if count >= len(found):
                 return -1
             found[count, 0] = child
             found[count, 1] = tag
             count += 1
-            child = end[child]
         elif result == ALIVE and after >= strings.TRIE:
-            lexes[at], escs[at] = after, esc
-            child += 1
-        else:
-            child = end[child]
+            level += 1
+            lexes[level], escs[level] = after, esc
+            ahead[level, 0], ahead[level, 1] = edge_first[child], edge_first[child + 1]
     return count
 
 
@@ -264,6 +292,7 @@ def scan_string(lex, esc, byte, end, depth, max_depth, tries, inside, exits):  #
     `inside[node]` becomes the characters that a token ending there needs (a begun one counts), -1 where it does not stay
     inside; `exits[node]` the characters before the quote that ends there, -1 where none does.
     """
+    byte, end, depth, tries = unowned(byte), unowned(end), unowned(depth), unowned(tries)
     size = max_depth + 2
     lexes = np.empty(size, np.int32)
     escs = np.empty(size, np.int32)

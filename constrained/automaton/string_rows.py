@@ -135,7 +135,7 @@ class StringRows:
         tries = string_trie(content)
         found = np.empty((256, 2), np.int32)
         trie = self._trie
-        count = stepping.spelled(strings.TRIE, trie.byte, trie.end, trie.depth, trie.max_depth, tries, found)
+        count = stepping.spelled(strings.TRIE, *trie.spelling, tries, found)
         parts = [trie.ids[trie.first[node] : trie.first[trie.end[node]]] for node in found[: max(count, 0), 0]]
         return np.concatenate(parts) if parts else np.zeros(0, np.int32)
 

@@ -8,12 +8,17 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Literal
 
+from constrained.errors import RequestError
+
 FinishReason = Literal["stop", "length", "cancelled", "error"]
 
 
 @dataclass(frozen=True, slots=True)
 class SamplingParams:
-    """How one sequence is sampled. `temperature` 0 is greedy; `top_k` 0, `top_p` 1 and `min_p` 0 are off."""
+    """How one sequence is sampled. `temperature` 0 is greedy; `top_k` 0, `top_p` 1 and `min_p` 0 are off.
+
+    Raises `RequestError` where a value is out of range.
+    """
 
     temperature: float = 1.0
     top_p: float = 1.0
@@ -21,6 +26,18 @@ class SamplingParams:
     min_p: float = 0.0
     seed: int | None = None
     max_tokens: int = 1024
+
+    def __post_init__(self) -> None:
+        bounds = {
+            "temperature": 0.0 <= self.temperature < float("inf"),
+            "top_p": 0.0 < self.top_p <= 1.0,
+            "top_k": self.top_k >= 0,
+            "min_p": 0.0 <= self.min_p <= 1.0,
+            "max_tokens": self.max_tokens >= 1,
+        }
+        for name, holds in bounds.items():
+            if not holds:
+                raise RequestError(f"{name} is {getattr(self, name)}, which is out of range", name)
 
 
 @dataclass(slots=True)

@@ -15,7 +15,9 @@ def greedy_tokens(trie: Trie, data: bytes) -> list[int]:
     count = _greedy(np.frombuffer(data, np.uint8), trie.byte, trie.end, trie.first, trie.ids, out)
     if count < 0:
         position = -1 - count
-        raise VocabularyError(f"no token spells the byte 0x{data[position]:02x} of {data[max(0, position - 20) : position + 20]!r}")
+        raise VocabularyError(
+            f"no token spells the byte 0x{data[position]:02x} of {data[max(0, position - 20) : position + 20]!r}"
+        )
     return [int(token) for token in out[:count]]
 
 

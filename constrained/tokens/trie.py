@@ -25,7 +25,8 @@ class Trie:
     `byte` uint8 [n] leads to the node; `end` int32 [n] is one past its subtree; `depth` int32 [n];
     `first` int32 [n + 1]: the strings of node i's subtree are `ids[first[i]:first[end[i]]]`, those that end at the
     node itself `ids[first[i]:first[i + 1]]`. `ids` int32 holds what the caller named the strings; `max_depth` is the length of
-    the longest.
+    the longest. The children of node i are `edge_node[edge_first[i]:edge_first[i + 1]]`, reached by the same slice of
+    `edge_byte`: side by side in memory, so that passing over siblings costs no cache miss.
     """
 
     byte: UInt8
@@ -34,6 +35,19 @@ class Trie:
     first: Int32
     ids: Int32
     max_depth: int
+    edge_first: Int32
+    edge_byte: UInt8
+    edge_node: Int32
+
+    @property
+    def whole(self) -> tuple[UInt8, Int32, Int32, UInt8, Int32, Int32, Int32]:
+        """The arrays of a walk with its strings, in the order in which kernels take them."""
+        return (self.byte, self.depth, self.edge_first, self.edge_byte, self.edge_node, self.first, self.ids)
+
+    @property
+    def spelling(self) -> tuple[int, Int32, UInt8, Int32]:
+        """The arrays of a walk without its strings, in the order in which kernels take them."""
+        return (self.max_depth, self.edge_first, self.edge_byte, self.edge_node)
 
     @classmethod
     def build(cls, strings: Sequence[bytes], ids: Sequence[int] | None = None, *, keep_empty: bool = False) -> Trie:
@@ -45,7 +59,8 @@ class Trie:
         np.cumsum(lengths, out=starts[1:])
         flat = np.frombuffer(b"".join(text for text, _ in pairs), np.uint8)
         order = np.fromiter((name for _, name in pairs), np.int32, len(pairs))
-        return cls(*_build(flat, starts), order, int(lengths.max(initial=0)))
+        byte, end, depth, first = _build(flat, starts)
+        return cls(byte, end, depth, first, order, int(lengths.max(initial=0)), *_edges(byte, end))
 
 
 @kernel
@@ -92,3 +107,23 @@ def _common(flat, starts, i):  # type: ignore[no-untyped-def]  # numba
     while n < limit and flat[before + n] == flat[here + n]:
         n += 1
     return n
+
+
+@kernel
+def _edges(byte, end):  # type: ignore[no-untyped-def]  # numba
+    """Children of each node, side by side."""
+    size = len(byte)
+    edge_first = np.zeros(size + 1, np.int32)
+    edge_byte = np.zeros(size - 1, np.uint8)
+    edge_node = np.zeros(size - 1, np.int32)
+    count = 0
+    for node in range(size):
+        edge_first[node] = count
+        child = node + 1
+        while child < end[node]:
+            edge_byte[count] = byte[child]
+            edge_node[count] = child
+            count += 1
+            child = end[child]
+    edge_first[size] = count
+    return edge_first, edge_byte, edge_node

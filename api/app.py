@@ -1,0 +1,56 @@
+"""`create_app`: the service with its routes, middleware and life."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+from fastapi import FastAPI
+from fastapi.responses import FileResponse
+from fastapi.staticfiles import StaticFiles
+
+from api import chat, check, docs, errors, models, structured
+from api.backend import Backend, load_backend
+from api.metrics import Metrics
+from api.middleware import BodyLimit, ErrorNet, RequestId
+from api.service import Service
+from api.settings import Settings
+from constrained import __version__
+
+STATIC = Path(__file__).parent / "static"
+
+
+def create_app(settings: Settings | None = None, backend: Backend | None = None) -> FastAPI:
+    """The app; at start-up it loads the model of `settings`, unless it is given a `backend`. It closes either at the end."""
+    settings = settings or Settings()
+    metrics = Metrics()
+
+    @asynccontextmanager
+    async def lifespan(app: FastAPI) -> AsyncIterator[None]:
+        loaded = backend if backend is not None else await asyncio.to_thread(load_backend, settings)
+        service = Service(loaded, settings, metrics)
+        app.state.service = service
+        try:
+            yield
+        finally:
+            await service.close()
+
+    app = FastAPI(title="constrained", version=__version__, lifespan=lifespan, redirect_slashes=False)
+    app.state.metrics = metrics
+    errors.install(app)
+    app.add_middleware(ErrorNet)
+    app.add_middleware(BodyLimit, max_bytes=settings.max_body_bytes)
+    app.add_middleware(RequestId)
+    for routes in (structured, check, chat, models):
+        app.include_router(routes.router)
+    app.mount("/static", StaticFiles(directory=STATIC, check_dir=False), name="static")
+    app.add_api_route("/", page, include_in_schema=False)
+    docs.install(app)
+    return app
+
+
+async def page() -> FileResponse:
+    """The page that shows a form filling itself."""
+    return FileResponse(STATIC / "index.html", headers={"cache-control": "no-cache"})

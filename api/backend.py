@@ -1,0 +1,106 @@
+"""What the service needs of a model and its engine, and the real one.
+
+The routes speak to `Backend` alone, so that tests can put a synthetic engine in its place.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Sequence
+from threading import Lock
+from typing import TYPE_CHECKING, Any, Protocol
+
+import constrained
+from constrained.decode.prompt import SchemaPrompt, encode_prompt
+from constrained.decode.request import Chunk, SamplingParams
+from constrained.options import CompileOptions
+
+if TYPE_CHECKING:
+    from api.settings import Settings
+    from constrained.compiled import CompiledGrammar
+    from constrained.decode.async_engine import AsyncEngine
+    from constrained.decode.model import LoadedModel
+
+WARM_UP_SCHEMA = {
+    "type": "object",
+    "properties": {"text": {"type": "string"}, "numbers": {"type": "array", "items": {"type": "number"}, "minItems": 1}},
+    "required": ["text", "numbers"],
+}
+
+
+class Generation(Protocol):
+    """One sequence in the engine: its chunks, the last with a `finish_reason`."""
+
+    def __aiter__(self) -> AsyncIterator[Chunk]: ...
+
+    def cancel(self) -> None:
+        """Free the slot before the next step; idempotent."""
+
+
+Messages = Sequence[dict[str, str]]
+
+
+class Backend(Protocol):
+    """A model with its engine. `compile` and `encode` may take long and are called from worker threads."""
+
+    name: str
+    context_len: int
+
+    def compile(self, schema: Any, options: CompileOptions) -> CompiledGrammar: ...
+
+    def encode(self, prompt: Messages | str, schema: Any | None) -> list[int]:
+        """Token ids of a chat or a plain prompt, the schema put into it where one is given."""
+
+    def submit(self, prompt_token_ids: list[int], params: SamplingParams, grammar: CompiledGrammar | None) -> Generation: ...
+
+    async def close(self) -> None: ...
+
+
+class ModelBackend:
+    """A loaded model in an engine of ours."""
+
+    def __init__(self, model: LoadedModel, engine: AsyncEngine, schema_prompt: SchemaPrompt) -> None:
+        self.name = model.name
+        self.context_len = model.context_len
+        self._model = model
+        self.engine = engine
+        self._schema_prompt = schema_prompt
+        # A fast tokenizer refuses to be used by two threads at once.
+        self._tokenizer_lock = Lock()
+
+    def compile(self, schema: Any, options: CompileOptions) -> CompiledGrammar:
+        grammar = constrained.compile_json_schema(schema, self._model.vocabulary, options)
+        # Both are computed at their first use, which would otherwise be on the event loop.
+        _ = grammar.property_order, grammar.min_tokens
+        return grammar
+
+    def encode(self, prompt: Messages | str, schema: Any | None) -> list[int]:
+        with self._tokenizer_lock:
+            return encode_prompt(self._model, prompt, schema, self._schema_prompt)
+
+    def submit(self, prompt_token_ids: list[int], params: SamplingParams, grammar: CompiledGrammar | None) -> Generation:
+        return self.engine.submit(prompt_token_ids, params, grammar)
+
+    async def close(self) -> None:
+        await self.engine.close()
+
+
+def load_backend(settings: Settings) -> ModelBackend:
+    """The model of `settings` in an engine; takes seconds, longer where the model must be converted first."""
+    from constrained.decode.async_engine import AsyncEngine
+    from constrained.decode.model import load_model
+    from constrained.decode.options import EngineOptions
+    from constrained.decode.scheduler import SchedulerLimits
+
+    model = load_model(settings.model)
+    options = EngineOptions(limits=SchedulerLimits(max_running=settings.max_batch), max_waiting=settings.max_waiting)
+    backend = ModelBackend(model, AsyncEngine(model, options), settings.schema_prompt)
+    _warm_up(backend)
+    return backend
+
+
+def _warm_up(backend: ModelBackend) -> None:
+    """Walk through one document without the model, so that no request pays for the first use of kernels and shared rows."""
+    matcher = backend.compile(WARM_UP_SCHEMA, CompileOptions()).matcher()
+    while not matcher.is_complete:
+        matcher.mask_row()
+        matcher.accept_token(matcher.closing_token())

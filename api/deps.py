@@ -1,0 +1,18 @@
+"""What routes take from the app by dependency injection."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from fastapi import Depends, Request
+
+from api.service import Service
+
+
+def get_service(request: Request) -> Service:
+    """The service that the app's lifespan made."""
+    service: Service = request.app.state.service
+    return service
+
+
+ServiceDep = Annotated[Service, Depends(get_service)]

@@ -1,0 +1,66 @@
+"""Compiled grammars, made off the event loop and kept.
+
+One compile serves all requests that wait for the same schema and options; errors are not kept.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import OrderedDict
+from collections.abc import Callable
+from concurrent.futures import Executor
+from typing import TYPE_CHECKING, Any
+
+from api.wire import canonical_json
+from constrained.errors import OverloadedError
+from constrained.options import CompileOptions
+
+if TYPE_CHECKING:
+    from constrained.compiled import CompiledGrammar
+
+Key = tuple[str, str, str]
+
+
+class GrammarCache:
+    """The `max_entries` grammars used last. Belongs to one event loop; compiles run in `executor`, `max_pending` at most."""
+
+    def __init__(
+        self,
+        compile_schema: Callable[[Any, CompileOptions], CompiledGrammar],
+        executor: Executor,
+        max_entries: int,
+        max_pending: int,
+    ) -> None:
+        self._compile = compile_schema
+        self._executor = executor
+        self._max_entries = max_entries
+        self._max_pending = max_pending
+        self._kept: OrderedDict[Key, CompiledGrammar] = OrderedDict()
+        self._pending: dict[Key, asyncio.Future[CompiledGrammar]] = {}
+
+    async def get(self, schema: Any, options: CompileOptions) -> CompiledGrammar:
+        """The grammar of a schema; raises what the compile raises, `OverloadedError` where too many compiles wait."""
+        key = (canonical_json(schema), options.whitespace, options.property_order)
+        if key in self._kept:
+            self._kept.move_to_end(key)
+            return self._kept[key]
+        if key not in self._pending:
+            self._pending[key] = self._start(key, schema, options)
+        # One waiter that is cancelled must not take the compile from the others.
+        return await asyncio.shield(self._pending[key])
+
+    def _start(self, key: Key, schema: Any, options: CompileOptions) -> asyncio.Future[CompiledGrammar]:
+        if len(self._pending) >= self._max_pending:
+            raise OverloadedError("Too many schemas wait to be compiled")
+        loop = asyncio.get_running_loop()
+        future = loop.run_in_executor(self._executor, self._compile, schema, options)
+        future.add_done_callback(lambda done: self._finish(key, done))
+        return future
+
+    def _finish(self, key: Key, done: asyncio.Future[CompiledGrammar]) -> None:
+        del self._pending[key]
+        if done.cancelled() or done.exception() is not None:
+            return
+        self._kept[key] = done.result()
+        while len(self._kept) > self._max_entries:
+            self._kept.popitem(last=False)

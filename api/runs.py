@@ -1,0 +1,233 @@
+"""One run: the sequences of one request in the engine, translated while they are generated, read by one reader.
+
+Knows neither HTTP nor what is sent; a translator per choice turns accepted bytes into the items of a stream.
+
+The engine pushes, the reader pulls: what was generated since the last frame waits here, so a slow reader never holds the
+engine back, and what waits is bounded by the run's `max_tokens`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections import OrderedDict
+from collections.abc import AsyncIterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Generic, Literal, Protocol, TypeVar
+from uuid import uuid4
+
+from api.backend import Generation
+from api.metrics import SequenceMeter
+from constrained.decode.request import Chunk, FinishReason, Usage
+from constrained.errors import CallerError, InternalError, OverloadedError, UnknownRunError
+from schemas.events import Timings, UsageInfo
+
+logger = logging.getLogger(__name__)
+
+T = TypeVar("T")
+T_co = TypeVar("T_co", covariant=True)
+REASONS_BY_WEIGHT: tuple[FinishReason, ...] = ("error", "cancelled", "length", "stop")
+
+
+class Translator(Protocol[T_co]):
+    """One choice's bytes to the items of a stream; `DeltaStream` is one."""
+
+    def feed(self, data: bytes) -> Sequence[T_co]: ...
+
+    def finish(self) -> Sequence[T_co]: ...
+
+
+@dataclass(slots=True)
+class Outcome:
+    """What one sequence has given so far; `finish_reason` is None while it goes on."""
+
+    text: bytearray = field(default_factory=bytearray)
+    finish_reason: FinishReason | None = None
+    usage: Usage = field(default_factory=Usage)
+
+
+@dataclass(frozen=True, slots=True)
+class Frame(Generic[T]):
+    """Items of one choice that go out together; `seq` numbers the last of them within the run."""
+
+    choice: int
+    items: list[T]
+    seq: int
+
+
+class Run(Generic[T]):
+    """The generations of one request. Belongs to one event loop; `cancel` is idempotent."""
+
+    def __init__(
+        self,
+        run_id: str,
+        generations: Sequence[Generation],
+        translators: Sequence[Translator[T]],
+        meters: Sequence[SequenceMeter],
+    ) -> None:
+        self.id = run_id
+        self.outcomes = [Outcome() for _ in generations]
+        self.error: Exception | None = None
+        self.failed_choice = 0
+        self.seq = 0
+        self._generations = generations
+        self.translators = translators
+        self._meters = meters
+        self._waiting: list[tuple[int, list[T]]] = []
+        self._changed = asyncio.Event()
+        self._ended = asyncio.Event()
+        self._pumps = [asyncio.create_task(self._pump(choice)) for choice in range(len(generations))]
+
+    @property
+    def ended(self) -> bool:
+        return self._ended.is_set()
+
+    def cancel(self) -> None:
+        """Stop every sequence before its next step."""
+        for generation in self._generations:
+            generation.cancel()
+
+    async def frames(self, window_s: float) -> AsyncIterator[Frame[T]]:
+        """What is generated, as it comes: at most one frame of a choice in `window_s`, or with 0 one for each chunk."""
+        loop = asyncio.get_running_loop()
+        next_at = 0.0
+        while True:
+            await self._changed.wait()
+            if (pause_s := next_at - loop.time()) > 0:
+                await self._pause(pause_s)
+            self._changed.clear()
+            ended = self.ended
+            for frame in self._take_waiting(merge=window_s > 0):
+                yield frame
+            if ended:
+                return
+            next_at = loop.time() + window_s
+
+    async def wait(self) -> None:
+        """Until every sequence has ended."""
+        await self._ended.wait()
+
+    async def _pause(self, pause_s: float) -> None:
+        try:
+            await asyncio.wait_for(self._ended.wait(), pause_s)
+        except TimeoutError:
+            return
+
+    def _take_waiting(self, merge: bool) -> list[Frame[T]]:
+        waiting, self._waiting = self._waiting, []
+        if merge:
+            together: dict[int, list[T]] = {}
+            for choice, items in waiting:
+                together.setdefault(choice, []).extend(items)
+            waiting = list(together.items())
+        frames = []
+        for choice, items in waiting:
+            self.seq += len(items)
+            frames.append(Frame(choice, items, self.seq))
+        return frames
+
+    async def _pump(self, choice: int) -> None:
+        """Take one sequence's chunks to their end; what is raised on the way fails the whole run."""
+        try:
+            async for chunk in self._generations[choice]:
+                self._take(choice, chunk)
+            if self.outcomes[choice].finish_reason is None:
+                raise InternalError("The engine ended a sequence without a reason")
+        except Exception as error:
+            self._fail(choice, error)
+        finally:
+            self._meters[choice].end(self.outcomes[choice].finish_reason or "cancelled")
+            if all(outcome.finish_reason for outcome in self.outcomes) or self.error is not None:
+                self._ended.set()
+            self._changed.set()
+
+    def _take(self, choice: int, chunk: Chunk) -> None:
+        outcome = self.outcomes[choice]
+        outcome.text += chunk.data
+        outcome.usage = chunk.usage
+        self._meters[choice].chunk(len(chunk.token_ids))
+        if chunk.finish_reason == "error":
+            raise chunk.error or InternalError("The engine failed without an error")
+        items = list(self.translators[choice].feed(chunk.data)) if chunk.data else []
+        if chunk.finish_reason == "stop":
+            items.extend(self.translators[choice].finish())
+        outcome.finish_reason = chunk.finish_reason
+        if items and self.error is None:
+            self._waiting.append((choice, items))
+            self._changed.set()
+
+    def _fail(self, choice: int, error: Exception) -> None:
+        self.outcomes[choice].finish_reason = "error"
+        if self.error is None:
+            self.error, self.failed_choice = error, choice
+            self.cancel()
+            if not isinstance(error, CallerError | OverloadedError):
+                logger.error("%s failed in choice %d", self.id, choice, exc_info=error)
+
+
+def finish_reason_of(outcomes: Sequence[Outcome]) -> FinishReason:
+    """The gravest reason among the choices."""
+    return min((outcome.finish_reason or "cancelled" for outcome in outcomes), key=REASONS_BY_WEIGHT.index)
+
+
+def usage_of(outcomes: Sequence[Outcome]) -> UsageInfo:
+    """Token counts of a run; its prompt counts once."""
+    usages = [outcome.usage for outcome in outcomes]
+    prompt, completion = usages[0].prompt_tokens, sum(usage.completion_tokens for usage in usages)
+    return UsageInfo(
+        prompt_tokens=prompt,
+        completion_tokens=completion,
+        total_tokens=prompt + completion,
+        forced_tokens=sum(usage.forced_tokens for usage in usages),
+        cached_tokens=usages[0].cached_tokens,
+    )
+
+
+def timings_of(outcomes: Sequence[Outcome]) -> Timings:
+    """Times of a run: the first token of any choice, the end of the last; the rate counts from the end of the queue."""
+    usages = [outcome.usage for outcome in outcomes]
+    queue_ms, total_ms = min(usage.queue_ms for usage in usages), max(usage.total_ms for usage in usages)
+    completion, busy_ms = sum(usage.completion_tokens for usage in usages), total_ms - queue_ms
+    return Timings(
+        queue_ms=round(queue_ms, 3),
+        ttft_ms=round(min(usage.ttft_ms for usage in usages), 3),
+        total_ms=round(total_ms, 3),
+        tokens_per_s=round(1000 * completion / busy_ms, 2) if busy_ms > 0 else 0.0,
+    )
+
+
+class RunRegistry:
+    """The runs that go on, and the ids of the `num_kept` that ended last."""
+
+    def __init__(self, num_kept: int) -> None:
+        self._num_kept = num_kept
+        self._live: dict[str, Run[Any]] = {}
+        self._finished: OrderedDict[str, None] = OrderedDict()
+
+    @staticmethod
+    def new_id() -> str:
+        return f"run_{uuid4().hex}"
+
+    def add(self, run: Run[Any]) -> None:
+        self._live[run.id] = run
+
+    def remove(self, run: Run[Any]) -> None:
+        """Forget a run but for its id; idempotent."""
+        if self._live.pop(run.id, None) is not None:
+            self._finished[run.id] = None
+            while len(self._finished) > self._num_kept:
+                self._finished.popitem(last=False)
+
+    def cancel(self, run_id: str) -> Literal["cancelled", "finished"]:
+        """Stop a run; `UnknownRunError` where none of this id is known."""
+        run = self._live.get(run_id)
+        if run is not None and not run.ended:
+            run.cancel()
+            return "cancelled"
+        if run is None and run_id not in self._finished:
+            raise UnknownRunError(f"No run {run_id!r} is known here", "run")
+        return "finished"
+
+    def cancel_all(self) -> None:
+        for run in list(self._live.values()):
+            run.cancel()

@@ -1,0 +1,130 @@
+"""What all generation endpoints share: from a job to a run in the engine.
+
+Knows the backend, the grammar cache and the runs; knows neither HTTP nor any wire format.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
+from time import time
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from api.backend import Backend, Generation, Messages
+from api.grammars import GrammarCache
+from api.metrics import Metrics, SequenceMeter
+from api.runs import Outcome, Run, RunRegistry, Translator
+from api.settings import Settings
+from api.validity import DocumentValidator
+from constrained.decode.request import SamplingParams
+from constrained.errors import ConstrainedError, InternalError, RequestError, UnknownModelError
+from constrained.options import CompileOptions
+
+if TYPE_CHECKING:
+    from constrained.compiled import CompiledGrammar
+
+T = TypeVar("T")
+SEED_SPACE = 2**63
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """One generation request, whatever endpoint it came by. Without a schema the text is free."""
+
+    prompt: Messages | str
+    params: SamplingParams
+    num_choices: int = 1
+    schema: Any = None
+    options: CompileOptions | None = None
+    schema_in_prompt: bool = True
+
+
+class Service:
+    """The backend with all that is shared between requests. Belongs to one event loop."""
+
+    def __init__(self, backend: Backend, settings: Settings, metrics: Metrics) -> None:
+        self.backend = backend
+        self.settings = settings
+        self.metrics = metrics
+        self.started_at = int(time())
+        self.is_ready = True
+        self.runs = RunRegistry(settings.finished_runs_kept)
+        self._executor = ThreadPoolExecutor(settings.compile_threads, thread_name_prefix="compile")
+        self._grammars = GrammarCache(
+            backend.compile, self._executor, settings.grammar_cache_size, settings.max_pending_compiles
+        )
+
+    def check_model(self, model: str | None) -> None:
+        """`UnknownModelError` unless `model` is the one that is served, or None."""
+        if model not in (None, self.backend.name):
+            raise UnknownModelError(f"The model {model!r} is not served here; {self.backend.name!r} is", "model")
+
+    async def grammar(self, schema: Any, options: CompileOptions) -> CompiledGrammar:
+        """The grammar of a schema, compiled now or kept from before."""
+        return await self._grammars.get(schema, options)
+
+    async def start(
+        self, job: Job, grammar: CompiledGrammar | None, endpoint: str, translator: Callable[[], Translator[T]]
+    ) -> Run[T]:
+        """Put a job into the engine; everything that the caller can mend is raised here, before anything is sent."""
+        shown = job.schema if grammar is not None and job.schema_in_prompt else None
+        prompt_token_ids = await asyncio.to_thread(self.backend.encode, job.prompt, shown)
+        if not prompt_token_ids:
+            raise RequestError("The prompt holds no token", "prompt" if isinstance(job.prompt, str) else "messages")
+        generations = self._submit(prompt_token_ids, job, grammar)
+        self.metrics.requests.labels(endpoint=endpoint).inc()
+        run = Run(
+            self.runs.new_id(),
+            generations,
+            [translator() for _ in generations],
+            [SequenceMeter(self.metrics) for _ in generations],
+        )
+        self.runs.add(run)
+        return run
+
+    def _submit(self, prompt_token_ids: list[int], job: Job, grammar: CompiledGrammar | None) -> list[Generation]:
+        """One generation a choice, each with a seed of its own; all of them or none."""
+        generations: list[Generation] = []
+        try:
+            for choice in range(job.num_choices):
+                seed = job.params.seed
+                params = replace(job.params, seed=None if seed is None else (seed + choice) % SEED_SPACE)
+                generations.append(self.backend.submit(prompt_token_ids, params, grammar))
+        except ConstrainedError as error:
+            for generation in generations:
+                generation.cancel()
+            self._learn(error, job)
+            raise
+        return generations
+
+    def _learn(self, error: ConstrainedError, job: Job) -> None:
+        """What a refusal of the engine means here: an engine that is broken stays so, and a chat has no `prompt`."""
+        if isinstance(error, InternalError):
+            self.is_ready = False
+        if isinstance(error, RequestError) and error.field == "prompt" and not isinstance(job.prompt, str):
+            error.field = "messages"
+
+    def close_run(self, run: Run[Any]) -> None:
+        """A run whose answer is over: stop what still goes on, keep its id."""
+        run.cancel()
+        self.runs.remove(run)
+
+    async def judge(self, schema: Any, outcomes: list[Outcome]) -> list[bool]:
+        """Whether each choice is finished and valid, by a standard validator; a finished one that is not is counted."""
+        validator = DocumentValidator(schema)
+        verdicts = []
+        for outcome in outcomes:
+            is_whole = outcome.finish_reason == "stop"
+            valid = is_whole and await asyncio.to_thread(validator.is_valid, bytes(outcome.text))
+            if is_whole and not valid:
+                self.metrics.invalid_documents.inc()
+            verdicts.append(valid)
+        return verdicts
+
+    async def close(self) -> None:
+        """Stop every run, then the backend."""
+        self.runs.cancel_all()
+        await self.backend.close()
+        self._executor.shutdown(wait=False, cancel_futures=True)

@@ -1,0 +1,1 @@
+"""Benchmarks: claims that check their own answers. Not part of the package; run from the repository's root."""

@@ -1,0 +1,56 @@
+"""Which requests may enter the engine, and with how many tokens. All checks happen before the first step."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence as Seq
+from typing import Any
+
+from constrained.decode.options import ServedModel
+from constrained.decode.request import SamplingParams
+from constrained.decode.seeds import SeededStream
+from constrained.decode.sequence import GrammarLike, Sequence
+from constrained.errors import BudgetError, ContextLengthError, RequestError
+
+
+def admit(
+    model: ServedModel,
+    max_len: int,
+    prompt_token_ids: Seq[int],
+    params: SamplingParams,
+    grammar: GrammarLike | None,
+    owner: Any,
+) -> Sequence:
+    """A sequence ready to wait. `max_tokens` is clipped to what `max_len` (the context, or what the KV memory holds of it)
+    leaves after the prompt.
+
+    Raises `ContextLengthError` where the prompt leaves no room (or not enough for the smallest document), `BudgetError`
+    where `max_tokens` itself cannot hold the smallest document, `RequestError` for a prompt that is empty or foreign.
+    """
+    tokens = [int(token) for token in prompt_token_ids]
+    _check_prompt(tokens, model)
+    room = max_len - len(tokens)
+    needed = 1
+    matcher = None
+    if grammar is not None:
+        if grammar.vocabulary.fingerprint != model.vocabulary.fingerprint:
+            raise RequestError(f"the grammar was compiled for another vocabulary than that of {model.name}", "grammar")
+        needed = grammar.min_tokens
+        if params.max_tokens < needed:
+            raise BudgetError(
+                f"max_tokens is {params.max_tokens}, but the smallest document may take {needed} tokens", "max_tokens"
+            )
+        matcher = grammar.matcher()
+    if room < needed:
+        raise ContextLengthError(
+            f"the prompt has {len(tokens)} tokens, at most {max_len} fit: it leaves {room}, {needed} are needed",
+            "prompt",
+        )
+    return Sequence(tokens, params, min(params.max_tokens, room), matcher, SeededStream(params.seed), owner)
+
+
+def _check_prompt(tokens: list[int], model: ServedModel) -> None:
+    if not tokens:
+        raise RequestError("the prompt holds no token", "prompt")
+    for token in tokens:
+        if not 0 <= token < model.vocabulary.size:
+            raise RequestError(f"token {token} of the prompt is not in the vocabulary of {model.vocabulary.size}", "prompt")

@@ -1,0 +1,56 @@
+"""What one more token does to a sequence: its grammar moves on, its budget is kept, its end is seen.
+
+The invariant under a grammar: the budget that is left always holds the shortest completion. A sampled token that would
+break it is taken back before anyone has seen it, and the closing token goes in its place.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+from constrained.decode.sequence import MatcherLike, Sequence
+from constrained.errors import InternalError
+
+
+def advance(sequence: Sequence, token_id: int, eos_token_ids: Collection[int], *, is_closing: bool) -> int:
+    """Append the token, or the closing one in its place, and finish the sequence where it ends; returns the token.
+
+    Raises whatever the matcher raises; `InternalError` where the matcher refuses what its mask allowed.
+    """
+    matcher = sequence.matcher
+    if matcher is None:
+        sequence.append(token_id)
+        has_ended = token_id in eos_token_ids
+    else:
+        token_id = _accept(sequence, matcher, token_id, is_closing)
+        sequence.append(token_id)
+        has_ended = _has_ended(matcher)
+    if has_ended:
+        sequence.finish("stop")
+    elif sequence.remaining <= 0:
+        sequence.finish("length")
+    return token_id
+
+
+def _accept(sequence: Sequence, matcher: MatcherLike, token_id: int, is_closing: bool) -> int:
+    to_end = _accepted(matcher, token_id)
+    if to_end > sequence.remaining - 1 and not is_closing:
+        matcher.rollback(1)
+        token_id, is_closing = matcher.closing_token(), True
+        to_end = _accepted(matcher, token_id)
+    sequence.tokens_to_end = to_end
+    if is_closing:
+        sequence.usage.closed_by_budget = True
+        sequence.usage.forced_tokens += 1
+    return token_id
+
+
+def _accepted(matcher: MatcherLike, token_id: int) -> int:
+    """Accept a token; the most that a shortest completion takes from there, 0 at the end."""
+    if not matcher.accept_token(token_id):
+        raise InternalError(f"the grammar refuses token {token_id}, which its mask or its closing path allowed")
+    return 0 if _has_ended(matcher) else matcher.min_tokens_to_end
+
+
+def _has_ended(matcher: MatcherLike) -> bool:
+    return matcher.is_terminated or matcher.is_complete

@@ -1,0 +1,92 @@
+"""Paged KV on a CPU: numba for short spans (decode rows, forced tokens), SDPA for longer prefill chunks."""
+
+from __future__ import annotations
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from constrained.decode.attention import AttentionTraits, LayerShape
+from constrained.decode.attention_kernels import BLOCK_LEN, attend, write_kv
+from constrained.decode.batch import PackedBatch
+from constrained.decode.dense_attention import dense_attention
+
+# dtype of the cache -> (integers of the same width, left shift that makes them float32)
+CPU_DTYPES = {torch.float32: (torch.int32, 0), torch.bfloat16: (torch.uint16, 16)}
+_MOST_KERNEL_ROWS = 16
+_NO_SINKS = np.empty(0, np.float32)
+
+
+class CpuPagedAttention:
+    """An `AttentionBackend` for float32 and bfloat16; memory is allocated here, once."""
+
+    def __init__(self, layers: dict[int, LayerShape], num_blocks: int, dtype: torch.dtype) -> None:
+        self._bits, self._shift = CPU_DTYPES[dtype]
+
+        def blocks(*shape: int) -> Tensor:
+            return torch.zeros(num_blocks, *shape, dtype=dtype)
+
+        self._keys = {i: blocks(s.num_kv_heads, s.key_dim, BLOCK_LEN) for i, s in layers.items()}
+        self._values = {i: blocks(s.num_kv_heads, BLOCK_LEN, s.value_dim) for i, s in layers.items()}
+        self._key_bits = {i: t.view(self._bits).numpy() for i, t in self._keys.items()}
+        self._value_bits = {i: t.view(self._bits).numpy() for i, t in self._values.items()}
+
+    def begin(self, batch: PackedBatch) -> None:
+        counts = np.diff(batch.row_starts)
+        sequence_of = np.repeat(np.arange(batch.num_sequences), counts)
+        self._batch = batch
+        self._slots = batch.tables[sequence_of, batch.positions // BLOCK_LEN] * BLOCK_LEN + batch.positions % BLOCK_LEN
+        self._short = np.flatnonzero(counts <= _MOST_KERNEL_ROWS)
+        self._long = [int(i) for i in np.flatnonzero(counts > _MOST_KERNEL_ROWS)]
+
+    def attend(self, layer: int, query: Tensor, key: Tensor, value: Tensor, traits: AttentionTraits) -> Tensor:
+        write_kv(
+            key.contiguous().view(self._bits).numpy(),
+            value.contiguous().view(self._bits).numpy(),
+            self._key_bits[layer],
+            self._value_bits[layer],
+            self._slots,
+        )
+        if not self._long:
+            return self._attend_short(layer, query, value.shape[-1], traits)
+        out = query.new_empty(query.shape[1], query.shape[0], value.shape[-1])
+        if len(self._short):
+            out.copy_(self._attend_short(layer, query, value.shape[-1], traits))
+        for i in self._long:
+            start, stop = int(self._batch.row_starts[i]), int(self._batch.row_starts[i + 1])
+            rows = slice(start, stop)
+            if self._batch.ends[i] == stop - start:
+                past_keys, past_values = key[:, rows], value[:, rows]
+            else:
+                past_keys, past_values = self._gather(layer, i)
+            out[rows] = dense_attention(query[:, rows], past_keys, past_values, traits)
+        return out
+
+    def _attend_short(self, layer: int, query: Tensor, value_dim: int, traits: AttentionTraits) -> Tensor:
+        rows = query.transpose(0, 1).to(torch.float32, memory_format=torch.contiguous_format)
+        out = torch.empty(rows.shape[0], rows.shape[1], value_dim)
+        batch = self._batch
+        attend(
+            rows.numpy(),
+            self._key_bits[layer],
+            self._value_bits[layer],
+            self._shift,
+            self._short,
+            batch.row_starts,
+            batch.ends,
+            batch.tables,
+            traits.scaling,
+            traits.window,
+            float(traits.softcap),
+            _NO_SINKS if traits.sinks is None else traits.sinks.detach().float().numpy(),
+            out.numpy(),
+        )
+        return out.to(query.dtype)
+
+    def _gather(self, layer: int, sequence: int) -> tuple[Tensor, Tensor]:
+        """Keys and values [kv heads, length, dim] of one sequence."""
+        end = int(self._batch.ends[sequence])
+        table = torch.from_numpy(self._batch.tables[sequence, : -(-end // BLOCK_LEN)])
+        keys = self._keys[layer][table].permute(1, 0, 3, 2).flatten(1, 2)
+        values = self._values[layer][table].permute(1, 0, 2, 3).flatten(1, 2)
+        return keys[:, :end], values[:, :end]

@@ -1,0 +1,44 @@
+"""What an engine is made of: the model that it serves and its limits."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Protocol
+
+from constrained.decode.scheduler import SchedulerLimits
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedModel
+
+
+class ServedModel(Protocol):
+    """What the engine needs of a model; `LoadedModel` is one."""
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def hf(self) -> PreTrainedModel: ...
+
+    @property
+    def vocabulary(self) -> Any: ...
+
+    @property
+    def context_len(self) -> int: ...
+
+    @property
+    def eos_token_ids(self) -> frozenset[int]: ...
+
+
+@dataclass(frozen=True, slots=True)
+class EngineOptions:
+    """`kv_bytes` bounds the KV memory, `max_waiting` the queue, `mask_rows` the rows kept on the device.
+
+    `pack_linears`: in bfloat16 on a CPU, a second copy of the weights halves the time of linear layers.
+    """
+
+    limits: SchedulerLimits = field(default_factory=SchedulerLimits)
+    max_waiting: int = 256
+    kv_bytes: int = 2 << 30
+    mask_rows: int = 4096
+    pack_linears: bool = True

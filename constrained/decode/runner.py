@@ -1,0 +1,102 @@
+"""Computes logits: any transformers causal LM over packed rows and our own paged KV memory.
+
+Knows token ids, positions and blocks; nothing of requests, grammars or sampling.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Sequence as Seq
+from typing import TYPE_CHECKING
+
+import torch
+from torch import Tensor
+
+from constrained.decode.attention import ATTENTION_NAME, AttentionBackend, LayerShape, ShapeRecorder, active
+from constrained.decode.attention_kernels import BLOCK_LEN
+from constrained.decode.batch import PackedBatch, Span, pack
+from constrained.decode.cpu_attention import CPU_DTYPES, CpuPagedAttention
+from constrained.decode.torch_attention import TorchPagedAttention
+from constrained.errors import UnsupportedModelError
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedModel
+
+
+_FEWEST_BLOCKS = 4
+
+
+class ModelRunner:
+    """Owns the KV memory of `num_blocks` blocks of `block_len` tokens and switches the model to our attention.
+
+    With `kv_bytes` the number of blocks follows from it; `max_tokens` bounds it where fewer would do.
+    """
+
+    block_len = BLOCK_LEN
+
+    def __init__(self, model: PreTrainedModel, name: str, kv_bytes: int, max_tokens: int) -> None:
+        self.model = model
+        self.name = name
+        self.device = model.device
+        self.dtype = model.dtype
+        self.called_layers: list[int] = []  # of the last forward, in order
+        self._keeps_rows = "logits_to_keep" in inspect.signature(model.forward).parameters
+        self.recorder = self._probe()
+        block_bytes = sum(_token_bytes(shape, self.dtype) for shape in self.recorder.layers.values()) * BLOCK_LEN
+        self.num_blocks = max(_FEWEST_BLOCKS, min(kv_bytes // block_bytes, -(-max_tokens // BLOCK_LEN)))
+        self._backend = self._make_backend(self.recorder.layers)
+
+    @property
+    def max_positions(self) -> int | None:
+        """Positions that one packed row computes exactly, where the model itself bounds them.
+
+        LongRoPE (arXiv 2402.13753) turns every position by factors that the longest sequence of a call decides; up to its
+        original length all sequences of a batch agree on them.
+        """
+        rope = getattr(self.model.config.get_text_config(), "rope_parameters", None) or {}
+        kinds = [rope, *(value for value in rope.values() if isinstance(value, dict))]
+        bounds = [k["original_max_position_embeddings"] for k in kinds if k.get("rope_type") == "longrope"]
+        return min(bounds, default=None)
+
+    def forward(self, spans: Seq[Span]) -> Tensor:
+        """Logits [spans that want them, vocabulary], each of its span's last row."""
+        return self._run(pack(spans), self._backend)
+
+    @torch.inference_mode()
+    def _run(self, batch: PackedBatch, backend: AttentionBackend) -> Tensor:
+        backend.begin(batch)
+        rows = torch.from_numpy(batch.logit_rows).to(self.device)
+        wanted = {"logits_to_keep": rows} if self._keeps_rows else {}
+        with active(backend) as self.called_layers:
+            out = self.model(
+                input_ids=torch.from_numpy(batch.token_ids).to(self.device)[None],
+                position_ids=torch.from_numpy(batch.positions).to(self.device)[None],
+                use_cache=False,
+                **wanted,
+            )
+        logits: Tensor = out.logits[0]
+        return logits if self._keeps_rows else logits[rows]
+
+    def _probe(self) -> ShapeRecorder:
+        """One pass that learns what each attention layer keeps."""
+        self.model.set_attn_implementation(ATTENTION_NAME)
+        recorder = ShapeRecorder()
+        try:
+            self._run(pack([Span([0, 0], 0, [0], True)]), recorder)
+        except Exception as error:
+            raise self.refusal(f"its forward pass fails on a packed row: {error}") from error
+        if not recorder.layers:
+            raise self.refusal("none of its layers takes our attention")
+        return recorder
+
+    def refusal(self, reason: str) -> UnsupportedModelError:
+        return UnsupportedModelError(f"the model {self.name} ({type(self.model).__name__}) cannot be served: {reason}")
+
+    def _make_backend(self, shapes: dict[int, LayerShape]) -> AttentionBackend:
+        if self.device.type == "cpu" and self.dtype in CPU_DTYPES:
+            return CpuPagedAttention(shapes, self.num_blocks, self.dtype)
+        return TorchPagedAttention(shapes, self.num_blocks, BLOCK_LEN, self.dtype, self.device)
+
+
+def _token_bytes(shape: LayerShape, dtype: torch.dtype) -> int:
+    return shape.num_kv_heads * (shape.key_dim + shape.value_dim) * dtype.itemsize

@@ -1,0 +1,104 @@
+"""One sequence's life in the engine: its tokens, its place in the grammar, its blocks, its clock."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+from constrained.decode.request import FinishReason, SamplingParams, Usage
+from constrained.decode.seeds import SeededStream
+
+
+class MaskRowLike(Protocol):
+    """A row of allowed tokens: one `id` per distinct content, `words` int32 [num_words]."""
+
+    @property
+    def id(self) -> int: ...
+
+    @property
+    def words(self) -> Any: ...
+
+
+class MatcherLike(Protocol):
+    """What the engine asks of a sequence's position in its grammar (see docs/architecture.md)."""
+
+    @property
+    def is_complete(self) -> bool: ...
+
+    @property
+    def is_terminated(self) -> bool: ...
+
+    @property
+    def min_tokens_to_end(self) -> int: ...
+
+    def mask_row(self) -> MaskRowLike: ...
+
+    def accept_token(self, token_id: int, /) -> bool: ...
+
+    def rollback(self, n: int, /) -> None: ...
+
+    def closing_token(self) -> int: ...
+
+
+class GrammarLike(Protocol):
+    """What the engine asks of a compiled grammar."""
+
+    @property
+    def vocabulary(self) -> Any: ...
+
+    @property
+    def min_tokens(self) -> int: ...
+
+    def matcher(self) -> MatcherLike: ...
+
+
+@dataclass(slots=True, eq=False)
+class Sequence:
+    """`tokens` are prompt and output; the KV cache holds the first `num_computed` of them, in `blocks`.
+
+    `tokens_to_end` is the grammar's bound at the present position, None before it was first asked.
+    `owner` is whoever receives its chunks; the engine only hands it back. `is_cancelled` may be set by any thread.
+    """
+
+    tokens: list[int]
+    params: SamplingParams
+    max_tokens: int
+    matcher: MatcherLike | None
+    stream: SeededStream
+    owner: Any = None
+    prompt_len: int = 0
+    num_computed: int = 0
+    tokens_to_end: int | None = None
+    blocks: list[int] = field(default_factory=list)
+    usage: Usage = field(default_factory=Usage)
+    is_cancelled: bool = False
+    finish_reason: FinishReason | None = None
+    error: Exception | None = None
+    submitted_at: float = field(default_factory=time.perf_counter)
+
+    def __post_init__(self) -> None:
+        self.prompt_len = self.usage.prompt_tokens = len(self.tokens)
+
+    @property
+    def num_output(self) -> int:
+        return len(self.tokens) - self.prompt_len
+
+    @property
+    def remaining(self) -> int:
+        return self.max_tokens - self.num_output
+
+    def elapsed_ms(self) -> float:
+        return (time.perf_counter() - self.submitted_at) * 1e3
+
+    def append(self, token_id: int) -> None:
+        """Add one generated token; it is computed by the next step."""
+        if not self.num_output:
+            self.usage.ttft_ms = self.elapsed_ms()
+        self.tokens.append(token_id)
+        self.usage.completion_tokens = self.num_output
+
+    def finish(self, reason: FinishReason, error: Exception | None = None) -> None:
+        self.finish_reason = reason
+        self.error = error
+        self.usage.total_ms = self.elapsed_ms()

@@ -1,0 +1,152 @@
+"""A backend without a model: it gives documents that were fixed beforehand, in small chunks, as the engine would.
+
+The last words of the prompt may direct it: `fail`, `hang`, `slow`. Run as a program it serves the app:
+`python -m tests.api.synthetic --port 8000`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import AsyncIterator, Callable
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from api.backend import Messages
+from constrained.decode.request import Chunk, FinishReason, SamplingParams, Usage
+from constrained.errors import BudgetError, ContextLengthError
+from constrained.options import CompileOptions
+from tests.api.examples import example
+from tests.api.grammar import compile_with_bytes
+
+if TYPE_CHECKING:
+    from constrained import CompiledGrammar
+
+FREE_TEXT = "Grüße – 你好 🙂 and that is all."
+Write = Callable[[Any], str]
+
+
+def compact(value: Any) -> str:
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+
+
+@dataclass(eq=False)
+class SyntheticGeneration:
+    """Gives `data` in tokens of `token_bytes` bytes; `directive` is `fail`, `hang`, `slow` or nothing."""
+
+    data: bytes
+    num_prompt_tokens: int
+    max_tokens: int
+    token_bytes: int
+    delay_s: float
+    directive: str = ""
+    cancelled: asyncio.Event = field(default_factory=asyncio.Event)
+    num_given: int = 0
+
+    def cancel(self) -> None:
+        self.cancelled.set()
+
+    async def __aiter__(self) -> AsyncIterator[Chunk]:
+        tokens = [self.data[i : i + self.token_bytes] for i in range(0, len(self.data), self.token_bytes)]
+        given = tokens[: self.max_tokens]
+        for index, token in enumerate(given):
+            if index == len(given) // 2:
+                if self.directive == "fail":
+                    yield self._chunk(b"", "error", RuntimeError("the step broke"))
+                    return
+                if self.directive == "hang":
+                    await self.cancelled.wait()
+            await asyncio.sleep(self.delay_s)
+            if self.cancelled.is_set():
+                yield self._chunk(b"", "cancelled")
+                return
+            self.num_given += 1
+            yield self._chunk(token)
+        yield self._chunk(b"", "stop" if len(given) == len(tokens) else "length")
+
+    def _chunk(self, data: bytes, reason: FinishReason | None = None, error: Exception | None = None) -> Chunk:
+        usage = Usage(self.num_prompt_tokens, self.num_given, queue_ms=1.0, ttft_ms=2.0, total_ms=3.0 + self.num_given)
+        return Chunk(data, (0,) if data else (), reason, error, usage)
+
+
+class SyntheticBackend:
+    """Gives `documents` in turn, one to each choice of each request; without any, an example of the request's schema."""
+
+    name = "synthetic"
+
+    def __init__(
+        self,
+        *documents: str | bytes,
+        token_bytes: int = 3,
+        delay_s: float = 0.0,
+        context_len: int = 4096,
+        compile_schema: Callable[[Any, CompileOptions], CompiledGrammar] | None = None,
+    ) -> None:
+        self.context_len = context_len
+        self.compile = compile_schema or compile_with_bytes
+        self.generations: list[SyntheticGeneration] = []
+        self.prompts: list[str] = []
+        self.params: list[SamplingParams] = []
+        self.closed = False
+        self._documents = [text.encode() if isinstance(text, str) else text for text in documents]
+        self._token_bytes = token_bytes
+        self._delay_s = delay_s
+
+    def encode(self, prompt: Messages | str, schema: Any | None) -> list[int]:
+        """One token a byte; the schema comes first."""
+        text = prompt if isinstance(prompt, str) else "\n".join(message["content"] for message in prompt)
+        return list((text if schema is None else f"{compact(schema)}\n{text}").encode())
+
+    def submit(self, prompt_token_ids: list[int], params: SamplingParams, grammar: Any) -> SyntheticGeneration:
+        if len(prompt_token_ids) >= self.context_len:
+            raise ContextLengthError(f"The prompt has {len(prompt_token_ids)} tokens, the context {self.context_len}", "prompt")
+        if grammar is not None and params.max_tokens < grammar.min_tokens:
+            raise BudgetError(f"The smallest document needs {grammar.min_tokens} tokens", "max_tokens")
+        prompt = bytes(prompt_token_ids).decode()
+        self.prompts.append(prompt)
+        self.params.append(params)
+        directive = prompt.split()[-1]
+        generation = SyntheticGeneration(
+            self._document(grammar),
+            len(prompt_token_ids),
+            params.max_tokens,
+            self._token_bytes,
+            0.05 if directive == "slow" else self._delay_s,
+            directive,
+        )
+        self.generations.append(generation)
+        return generation
+
+    def reset(self, document: str, token_bytes: int) -> None:
+        """Give this document from now on."""
+        self._documents, self._token_bytes = [document.encode()], token_bytes
+
+    def _document(self, grammar: Any) -> bytes:
+        if self._documents:
+            return self._documents[len(self.generations) % len(self._documents)]
+        return (FREE_TEXT if grammar is None else compact(example(grammar.schema))).encode()
+
+    async def close(self) -> None:
+        self.closed = True
+        for generation in self.generations:
+            generation.cancel()
+
+
+def main() -> None:
+    """Serve the app over a synthetic backend."""
+    import argparse
+
+    import uvicorn
+
+    from api.app import create_app
+
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--port", type=int, default=8000)
+    parser.add_argument("--delay-ms", type=float, default=20.0)
+    options = parser.parse_args()
+    backend = SyntheticBackend(delay_s=options.delay_ms / 1000)
+    uvicorn.run(create_app(backend=backend), host="127.0.0.1", port=options.port)
+
+
+if __name__ == "__main__":
+    main()

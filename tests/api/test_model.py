@@ -1,0 +1,150 @@
+"""The whole service over the real model: valid documents, a batch that outlives its members, the official client."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from itertools import count
+from typing import TYPE_CHECKING, Any
+
+import httpx
+import jsonschema
+import openai
+import pytest
+from pydantic import BaseModel
+
+from api.backend import ModelBackend, load_backend
+from api.settings import Settings
+from tests.api.server import DEADLINE_S, ask, live, read_events, stream_events, wait_until
+from tests.api.test_bad_input import refused
+from tests.api.test_stream import PERSON, fold_of
+
+if TYPE_CHECKING:
+    from constrained.decode.async_engine import AsyncEngine
+    from constrained.decode.model import LoadedModel
+
+pytestmark = pytest.mark.model
+PROMPT = "Invent a person who likes chess."
+
+
+@pytest.fixture(scope="module")
+def backend(real_model: LoadedModel) -> ModelBackend:
+    """As the service loads it, but for the weights, which all tests share."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("constrained.decode.model.load_model", lambda _: real_model)
+        return load_backend(Settings())
+
+
+@pytest.fixture(scope="module")
+def engine(backend: ModelBackend) -> AsyncEngine:
+    return backend.engine
+
+
+@pytest.fixture(scope="module")
+def url(backend: ModelBackend) -> Iterator[str]:
+    with live(backend) as address:
+        yield address
+
+
+@pytest.fixture(scope="module")
+def client(url: str) -> Iterator[httpx.Client]:
+    with httpx.Client(base_url=url, timeout=DEADLINE_S) as client:
+        yield client
+
+
+def test_a_person_streams_and_is_valid(client: httpx.Client) -> None:
+    events = stream_events(client, ask(PERSON, PROMPT, seed=1, max_tokens=200))
+    done = events[-1].data
+    assert (events[-1].name, done["status"], done["valid"]) == ("done", "complete", True)
+    jsonschema.validate(fold_of(events), PERSON)
+    assert len(events) > 5
+    assert events[0].data["order"][:2] == ["/name", "/age"]
+    assert 0 < done["timings"]["ttft_ms"] <= done["timings"]["total_ms"]
+    fields = [op for event in events if event.name == "delta" for op in event.data["ops"] if op["op"] == "field"]
+    assert {"/name", "/age", "/hobbies", "/address"} <= {op["path"] for op in fields}
+
+
+def test_several_choices_differ_and_a_seed_repeats_them(client: httpx.Client) -> None:
+    body = ask(PERSON, PROMPT, seed=5, n=3, max_tokens=200)
+    first = client.post("/v1/structured", json=body).json()
+    values = [choice["value"] for choice in first["choices"]]
+    assert all(choice["valid"] for choice in first["choices"])
+    assert values[0] != values[1]
+
+
+def test_a_tight_budget_still_gives_a_whole_document(client: httpx.Client) -> None:
+    done = stream_events(client, ask(PERSON, PROMPT, max_tokens=60))[-1].data
+    assert (done["status"], done["valid"]) == ("complete", True)
+    assert done["usage"]["completion_tokens"] <= 60
+
+
+def test_what_cannot_fit_is_refused(client: httpx.Client) -> None:
+    assert refused(client.post("/v1/structured/stream", json=ask(PERSON, max_tokens=3)))["param"] == "max_tokens"
+    error = refused(client.post("/v1/structured/stream", json=ask(PERSON, "word " * 20_000)))
+    assert (error["param"], error["code"]) == ("messages", "context_length_exceeded")
+
+
+def test_a_reader_that_leaves_frees_the_engine(client: httpx.Client, engine: AsyncEngine) -> None:
+    body = ask({"type": "array", "items": {"type": "string"}, "minItems": 100}, "List words.", max_tokens=1500)
+    with client.stream("POST", "/v1/structured/stream", json=body) as answer:
+        events = read_events(answer.iter_lines())
+        assert next(events).name == "start"
+        assert next(events).name == "delta"
+    wait_until(lambda: (engine.stats().running, engine.stats().waiting) == (0, 0))
+    assert engine.stats().tokens < 1500 + 1000
+    assert stream_events(client, ask({"type": "boolean"}))[-1].data["valid"]
+
+
+def test_a_step_that_fails_ends_its_own_request_alone(url: str, client: httpx.Client, monkeypatch: pytest.MonkeyPatch) -> None:
+    from constrained import CompiledGrammar, Matcher
+
+    victim = {"type": "string", "minLength": 40}
+    bodies = {"victim": ask(victim, max_tokens=200), "other": ask(PERSON, PROMPT, max_tokens=200)}
+    make = CompiledGrammar.matcher
+
+    def make_breaking(grammar: CompiledGrammar) -> Matcher:
+        matcher, num_accepted = make(grammar), count()
+
+        def accept_token(token_id: int) -> bool:
+            if next(num_accepted) == 3:
+                raise RuntimeError("the step broke")
+            return Matcher.accept_token(matcher, token_id)
+
+        if grammar.schema == victim:
+            monkeypatch.setattr(matcher, "accept_token", accept_token)
+        return matcher
+
+    monkeypatch.setattr(CompiledGrammar, "matcher", make_breaking)
+    events: dict[str, list[Any]] = {}
+
+    def run(name: str) -> None:
+        with httpx.Client(base_url=url, timeout=DEADLINE_S) as own:
+            events[name] = stream_events(own, bodies[name])
+
+    threads = [threading.Thread(target=run, args=(name,)) for name in bodies]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert events["victim"][-1].name == "error"
+    assert events["victim"][-1].data["code"] == "internal_error"
+    assert (events["other"][-1].name, events["other"][-1].data["valid"]) == ("done", True)
+
+
+class Person(BaseModel):
+    name: str
+    age: int
+
+
+def test_the_official_client(url: str) -> None:
+    messages: list[openai.types.chat.ChatCompletionMessageParam] = [{"role": "user", "content": PROMPT}]
+    with openai.OpenAI(base_url=f"{url}/v1", api_key="none", max_retries=0, timeout=DEADLINE_S) as client:
+        (model,) = [card.id for card in client.models.list()]
+        whole = client.chat.completions.parse(model=model, messages=messages, response_format=Person, max_tokens=100)
+        assert isinstance(whole.choices[0].message.parsed, Person)
+        with client.chat.completions.stream(model=model, messages=messages, response_format=Person, max_tokens=100) as stream:
+            final = stream.get_final_completion()
+        assert isinstance(final.choices[0].message.parsed, Person)
+        text = client.chat.completions.create(model=model, messages=messages, max_tokens=20)
+        assert text.choices[0].message.content
+        assert text.choices[0].finish_reason in {"stop", "length"}

@@ -1,0 +1,115 @@
+"""The official `openai` client, unmodified, against the live service."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+
+import openai
+import pytest
+from pydantic import BaseModel
+
+from api.settings import Settings
+from tests.api.server import served
+from tests.api.synthetic import FREE_TEXT, SyntheticBackend
+
+MESSAGES: list[openai.types.chat.ChatCompletionMessageParam] = [{"role": "user", "content": "hello"}]
+
+
+class Person(BaseModel):
+    name: str
+    age: int
+    tags: list[str]
+
+
+PERSON_FORMAT: openai.types.shared_params.ResponseFormatJSONSchema = {
+    "type": "json_schema",
+    "json_schema": {"name": "person", "schema": Person.model_json_schema(), "strict": True},
+}
+
+
+@pytest.fixture(scope="module")
+def client() -> Iterator[openai.OpenAI]:
+    # Heartbeats between nearly all chunks, for they once broke this client.
+    with (
+        served(SyntheticBackend(delay_s=0.003), Settings(heartbeat_s=0.001)) as service,
+        openai.OpenAI(base_url=f"{service.url}/v1", api_key="none", max_retries=0) as client,
+    ):
+        yield client
+
+
+def test_models(client: openai.OpenAI) -> None:
+    assert [model.id for model in client.models.list()] == ["synthetic"]
+    assert client.models.retrieve("synthetic").owned_by == "constrained"
+
+
+def test_whole(client: openai.OpenAI) -> None:
+    completion = client.chat.completions.create(model="synthetic", messages=MESSAGES, response_format=PERSON_FORMAT, n=2)
+    assert [choice.finish_reason for choice in completion.choices] == ["stop", "stop"]
+    for choice in completion.choices:
+        Person.model_validate_json(choice.message.content or "")
+    assert completion.usage
+    assert completion.usage.completion_tokens > 0
+
+
+def test_parse_into_a_model(client: openai.OpenAI) -> None:
+    completion = client.chat.completions.parse(model="synthetic", messages=MESSAGES, response_format=Person)
+    assert isinstance(completion.choices[0].message.parsed, Person)
+
+
+def test_stream(client: openai.OpenAI) -> None:
+    stream = client.chat.completions.create(
+        model="synthetic",
+        messages=MESSAGES,
+        response_format=PERSON_FORMAT,
+        stream=True,
+        stream_options={"include_usage": True},
+    )
+    chunks = list(stream)
+    assert chunks[-1].usage
+    text = "".join(choice.delta.content or "" for chunk in chunks for choice in chunk.choices)
+    assert Person.model_validate_json(text)
+    assert [choice.finish_reason for chunk in chunks for choice in chunk.choices][-1] == "stop"
+
+
+def test_stream_helper(client: openai.OpenAI) -> None:
+    with client.chat.completions.stream(model="synthetic", messages=MESSAGES, response_format=Person) as stream:
+        kinds = [event.type for event in stream]
+        final = stream.get_final_completion()
+    assert kinds.count("content.done") == 1
+    assert isinstance(final.choices[0].message.parsed, Person)
+
+
+def test_free_text(client: openai.OpenAI) -> None:
+    completion = client.chat.completions.create(model="synthetic", messages=MESSAGES)
+    assert completion.choices[0].message.content == FREE_TEXT
+
+
+def test_json_object(client: openai.OpenAI) -> None:
+    completion = client.chat.completions.create(model="synthetic", messages=MESSAGES, response_format={"type": "json_object"})
+    assert json.loads(completion.choices[0].message.content or "") == {}
+
+
+def test_an_extension_by_extra_body(client: openai.OpenAI) -> None:
+    completion = client.chat.completions.create(
+        model="synthetic", messages=MESSAGES, extra_body={"structured_outputs": {"json": {"type": "integer"}}, "top_k": 5}
+    )
+    assert isinstance(json.loads(completion.choices[0].message.content or ""), int)
+
+
+def test_a_refusal_names_the_field(client: openai.OpenAI) -> None:
+    with pytest.raises(openai.BadRequestError) as refusal:
+        client.chat.completions.create(model="synthetic", messages=MESSAGES, stop=["x"])
+    assert (refusal.value.param, refusal.value.code) == ("stop", "unsupported_field")
+
+
+def test_an_unknown_model(client: openai.OpenAI) -> None:
+    with pytest.raises(openai.NotFoundError) as refusal:
+        client.chat.completions.create(model="other", messages=MESSAGES)
+    assert refusal.value.code == "model_not_found"
+
+
+def test_a_failure_midway_raises(client: openai.OpenAI) -> None:
+    stream = client.chat.completions.create(model="synthetic", messages=[{"role": "user", "content": "fail"}], stream=True)
+    with pytest.raises(openai.APIError, match="the fault is ours"):
+        list(stream)

@@ -1,0 +1,266 @@
+"""Both clients against a running service over real connections; the model alone is synthetic."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+import socket
+import threading
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, Literal
+
+import httpx
+import pytest
+from pydantic import BaseModel
+
+from constrained.client import (
+    UNSET,
+    BadRequestError,
+    DisconnectedError,
+    IncompleteError,
+    NotFoundError,
+    RunFailedError,
+    SchemaRefusedError,
+    TransportError,
+)
+from schemas.events import DeltaEvent
+from tests.api.server import Served, served, wait_until
+from tests.api.synthetic import SyntheticBackend
+from tests.client.builders import CLIENTS, collect, deltas, start
+
+
+class Hobby(BaseModel):
+    name: str
+    level: Literal["high", "low"]
+
+
+class Person(BaseModel):
+    name: str
+    age: int
+    hobbies: list[Hobby]
+    nick: str | None = None
+
+
+HOBBIES = [Hobby(name="Go – 囲碁 🙂", level="high"), Hobby(name='"tea"', level="low")]
+ADA = Person(name="Ada\nLovelace", age=36, hobbies=HOBBIES, nick=None)
+
+
+@pytest.fixture(params=CLIENTS)
+def make(request: pytest.FixtureRequest) -> Callable[..., Any]:
+    """Makes a client of either kind."""
+    return CLIENTS[request.param]
+
+
+@pytest.fixture(scope="module")
+def service() -> Iterator[Served]:
+    with served(SyntheticBackend(ADA.model_dump_json(), token_bytes=1)) as running:
+        yield running
+
+
+def play(make: Callable[..., Any], url: str, scenario: Callable[[Any], Awaitable[None]], **options: Any) -> None:
+    async def scene() -> None:
+        async with make(url, **options) as client:
+            await scenario(client)
+
+    asyncio.run(scene())
+
+
+@pytest.mark.parametrize("coalesce_ms", [0, 16])
+def test_a_person_comes_piece_by_piece(make: Callable[..., Any], service: Served, coalesce_ms: int) -> None:
+    async def scenario(client: Any) -> None:
+        messages = [{"role": "user", "content": "who was it?"}]
+        async with client.stream(Person, messages=messages, coalesce_ms=coalesce_ms) as stream:
+            assert stream.start.model == "synthetic"
+            assert stream.partial is UNSET
+            events = stream.events()
+            assert "".join(await collect(stream.text("/name"))) == ADA.name
+            assert await stream.field("/age") == 36
+            assert await collect(stream.elements("/hobbies", Hobby)) == HOBBIES
+            assert await stream.final() == ADA
+            assert stream.partial.hobbies[1].level == "low"
+            assert any(isinstance(event, DeltaEvent) for event in await collect(events))
+            assert stream.done.valid
+            assert stream.done.usage.completion_tokens > 0
+
+    play(make, service.url, scenario)
+
+
+def test_a_person_comes_at_once(make: Callable[..., Any], service: Served) -> None:
+    async def scenario(client: Any) -> None:
+        answer = await client.structured(Person, prompt="who was it?", n=2)
+        assert answer.values == (ADA, ADA)
+        assert answer.response.model == "synthetic"
+
+    play(make, service.url, scenario)
+
+
+def test_check_and_models(make: Callable[..., Any], service: Served) -> None:
+    async def scenario(client: Any) -> None:
+        checked = await client.check(Person)
+        assert checked.supported
+        assert checked.order[:2] == ["/name", "/age"]
+        assert [model.id for model in await client.models()] == ["synthetic"]
+
+    play(make, service.url, scenario)
+
+
+def test_refusals_name_what_is_wrong(make: Callable[..., Any], service: Served) -> None:
+    async def scenario(client: Any) -> None:
+        for kind, param, options in (
+            (NotFoundError, "model", {"prompt": "hello", "model": "other"}),
+            (BadRequestError, None, {"messages": []}),
+            (BadRequestError, None, {"messages": [{"role": "user", "content": "x"}], "prompt": "x"}),
+            (BadRequestError, "top_p", {"prompt": "hello", "top_p": 2.0}),
+            (BadRequestError, "tempratur", {"prompt": "hello", "tempratur": 1.0}),
+            (BadRequestError, "max_tokens", {"prompt": "hello", "max_tokens": 1}),
+        ):
+            with pytest.raises(kind) as caught:
+                await client.structured(Person, **options)
+            assert caught.value.param == param or param is None
+            assert caught.value.request_id
+            with pytest.raises(kind):
+                async with client.stream(Person, **options):
+                    pytest.fail("a refused stream was entered")
+
+    play(make, service.url, scenario)
+
+
+@pytest.mark.parametrize(
+    ("refused", "code"),
+    [({"type": "nonsense"}, "invalid_schema"), ({"type": "string", "minLength": 3, "maxLength": 2}, "unsatisfiable_schema")],
+)
+def test_a_schema_that_is_refused_is_told_by_its_place(
+    make: Callable[..., Any], service: Served, refused: dict[str, Any], code: str
+) -> None:
+    schema = {"type": "object", "properties": {"born": refused}, "required": ["born"]}
+
+    async def scenario(client: Any) -> None:
+        with pytest.raises(SchemaRefusedError) as caught:
+            await client.structured(schema, prompt="hello")
+        assert caught.value.code == code
+        checked = await client.check(schema)
+        assert not checked.supported
+        assert (checked.error.code, checked.error.param) == (code, caught.value.param)
+
+    play(make, service.url, scenario)
+
+
+def test_a_run_that_fails_midway_carries_what_there_is(make: Callable[..., Any], service: Served) -> None:
+    async def scenario(client: Any) -> None:
+        async with client.stream(Person, prompt="please fail") as stream:
+            with pytest.raises(RunFailedError) as caught:
+                await stream.final()
+            assert caught.value.code == "internal_error"
+            assert caught.value.partial.name == ADA.name
+
+    play(make, service.url, scenario)
+
+
+def test_a_run_that_is_cut_carries_what_there_is(make: Callable[..., Any], service: Served) -> None:
+    async def scenario(client: Any) -> None:
+        for wait in (client.structured(Person, prompt="hello", max_tokens=60), cut_stream(client)):
+            with pytest.raises(IncompleteError) as caught:
+                await wait
+            assert caught.value.finish_reason == "length"
+            assert caught.value.partial.name == ADA.name
+            assert caught.value.partial.nick is UNSET
+
+    async def cut_stream(client: Any) -> None:
+        async with client.stream(Person, prompt="hello", max_tokens=60) as stream:
+            await stream.final()
+
+    play(make, service.url, scenario, timeout=20.0)
+
+
+@pytest.mark.parametrize("leave", ["leave", "cancel", "raise", "timeout"])
+def test_leaving_in_whatever_way_frees_the_slot(make: Callable[..., Any], leave: str) -> None:
+    async def scenario(client: Any) -> None:
+        options: dict[str, Any] = {"timeout": 0.3} if leave == "timeout" else {}
+        async with client.stream(Person, prompt="please hang", **options) as stream:
+            assert await stream.field("/name") == ADA.name
+            if leave == "cancel":
+                await stream.cancel()
+            if leave == "raise":
+                raise ZeroDivisionError
+            if leave == "timeout":
+                with pytest.raises(DisconnectedError) as caught:
+                    await stream.final()
+                assert isinstance(caught.value.__cause__, httpx.ReadTimeout)
+                assert caught.value.partial.name == ADA.name
+
+    with served(SyntheticBackend(ADA.model_dump_json())) as running:
+        if leave == "raise":
+            with pytest.raises(ZeroDivisionError):
+                play(make, running.url, scenario)
+        else:
+            play(make, running.url, scenario)
+        wait_until(running.backend.generations[0].cancelled.is_set)
+
+
+def read_request(connection: socket.socket) -> None:
+    """Takes the whole request: hanging up on unread bytes would reset the connection, and lose what was sent on it."""
+    with connection.makefile("rb") as lines:
+        headers = {}
+        while line := lines.readline().strip():
+            name, _, value = line.decode().partition(": ")
+            headers[name.lower()] = value
+        lines.read(int(headers["content-length"]))
+
+
+@contextmanager
+def dropping(*frames: bytes) -> Iterator[str]:
+    """A server that takes one connection, sends the frames and hangs up in the middle of its body."""
+
+    def answer() -> None:
+        connection, _ = listener.accept()
+        with connection:
+            read_request(connection)
+            connection.sendall(b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ntransfer-encoding: chunked\r\n\r\n")
+            for frame in frames:
+                connection.sendall(f"{len(frame):x}\r\n".encode() + frame + b"\r\n")
+
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        thread = threading.Thread(target=answer)
+        thread.start()
+        try:
+            yield f"http://127.0.0.1:{listener.getsockname()[1]}"
+        finally:
+            thread.join()
+
+
+def test_a_connection_that_is_cut_midway(make: Callable[..., Any]) -> None:
+    async def scenario(client: Any) -> None:
+        async with client.stream(Person, prompt="hello") as stream:
+            with pytest.raises(DisconnectedError) as caught:
+                await stream.final()
+            assert isinstance(caught.value.__cause__, httpx.TransportError)
+            assert caught.value.partial.name == "Ad"
+
+    with dropping(start(), *deltas('{"name":"Ad', finish=False)) as url:
+        play(make, url, scenario)
+
+
+def test_no_service_at_all(make: Callable[..., Any]) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        url = f"http://127.0.0.1:{listener.getsockname()[1]}"
+
+    async def scenario(client: Any) -> None:
+        with pytest.raises(TransportError) as caught:
+            await client.models()
+        assert isinstance(caught.value.__cause__, httpx.ConnectError)
+
+    play(make, url, scenario)
+
+
+def test_the_examples_of_the_manual_run(service: Served) -> None:
+    manual = (Path(__file__).parents[2] / "docs" / "client.md").read_text(encoding="utf-8")
+    blocks = re.findall(r"```python\n(.*?)```", manual, re.DOTALL)
+    assert len(blocks) > 3
+    names: dict[str, Any] = {"__name__": "manual"}
+    for block in blocks:
+        code = block.replace("Client()", f"Client({service.url!r})")
+        exec(compile(code, "docs/client.md", "exec", dont_inherit=True), names)
+    names["client"].close()
+    assert names["person"] == names["Person"].model_validate(ADA.model_dump())

@@ -1,0 +1,14 @@
+"""One tiny model and one vocabulary for all tests of the engine."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+
+from tests.decode.mocks import TinyModel
+
+
+@pytest.fixture(scope="session")
+def tiny() -> TinyModel:
+    torch.set_num_threads(1)
+    return TinyModel()
