@@ -12,7 +12,7 @@ import numpy as np
 from constrained.automaton.automaton import Automaton
 from constrained.automaton.closing import Closings
 from constrained.automaton.masks import Masks, rows_of
-from constrained.errors import OptionError, VocabularyError
+from constrained.errors import OptionError
 from constrained.grammar import texts
 from constrained.grammar.check import KeywordReport, SchemaReport, check_schema
 from constrained.grammar.location import Locations, NodeLocation
@@ -28,8 +28,6 @@ from constrained.tokens.vocabulary import Vocabulary
 __all__ = ["CompiledGrammar", "KeywordReport", "SchemaReport", "check_json_schema", "compile_json_schema"]
 
 MAX_STATES = 200_000
-# What every JSON document may need one byte at a time: all printable ASCII.
-_NEEDED_BYTES = bytes(range(0x20, 0x7F))
 
 
 class Engine:
@@ -108,7 +106,6 @@ def compile_json_schema(schema: Any, vocabulary: Vocabulary, options: CompileOpt
     """
     chosen = options or CompileOptions()
     _refuse_unbuilt(chosen)
-    _require_bytes(vocabulary)
     return CompiledGrammar(schema, vocabulary, chosen)
 
 
@@ -124,11 +121,3 @@ def _refuse_unbuilt(options: CompileOptions) -> None:
         raise OptionError("property_order 'any' is not built yet; 'schema' is", "property_order")
     if options.spelling != "default":
         raise OptionError("spelling 'permissive' is not built yet; 'default' is", "spelling")
-
-
-def _require_bytes(vocabulary: Vocabulary) -> None:
-    trie = vocabulary.trie
-    single = set(trie.byte[(trie.depth == 1) & (trie.first[1:] > trie.first[:-1])].tolist())
-    missing = [byte for byte in _NEEDED_BYTES if byte not in single]
-    if missing:
-        raise VocabularyError(f"no token is the single byte 0x{missing[0]:02x}, which JSON documents need")

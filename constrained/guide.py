@@ -17,7 +17,7 @@ class Location(Protocol):
 
     @property
     def types(self) -> tuple[str, ...]:
-        """JSON Schema type names that a value here may have, in the order null, boolean, integer, number, string, array, object."""
+        """JSON Schema type names of the values here, in the order null, boolean, integer, number, string, array, object."""
 
     @property
     def schema_pointer(self) -> str | None:

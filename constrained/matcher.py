@@ -36,7 +36,10 @@ class Matcher:
     # -- masks
 
     def fill_bitmask(self, bitmask: NDArray[np.int32], row: int) -> None:
-        """Write the allowed tokens into `bitmask[row]`, int32 [batch, ceil(vocab_size / 32)]; EOS is set where the document may end."""
+        """Write the allowed tokens into `bitmask[row]`, int32 [batch, ceil(vocab_size / 32)].
+
+        EOS bits are set where the document may end.
+        """
         bitmask[row] = self.mask_row().words
 
     def mask_row(self) -> MaskRow:

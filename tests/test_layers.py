@@ -6,6 +6,7 @@ import ast
 import subprocess
 import sys
 from collections.abc import Iterator
+from functools import cache
 from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
@@ -87,10 +88,14 @@ def _inside_functions(tree: ast.AST) -> set[ast.AST]:
     return {inner for function in functions for inner in ast.walk(function)}
 
 
+@cache
+def _tree(module: str) -> ast.Module:
+    return ast.parse(MODULES[module].read_text(encoding="utf-8"))
+
+
 def _imports(module: str, *, at_load: bool = False) -> Iterator[str]:
     """Absolute names that a module imports, typing aside; `at_load` leaves out what only a call of a function imports."""
-    path = MODULES[module]
-    tree = ast.parse(path.read_text(encoding="utf-8"))
+    path, tree = MODULES[module], _tree(module)
     skipped = _type_checking_only(tree) | (_inside_functions(tree) if at_load else set())
     for node in ast.walk(tree):
         if node in skipped:

@@ -152,7 +152,7 @@ class Automaton:
         if lex >= strings.FREE:
             return False
         self.plain.resolve(lex)
-        return bool(self.plain.table.array[lex, 0] == tables.YES)
+        return bool(self.plain.table.array[lex, 0] > tables.NO)
 
 
 def _key_content(data: bytes, position: int, history: bytes | bytearray) -> tuple[bytes, bool]:

@@ -10,6 +10,7 @@ from functools import lru_cache
 
 from constrained.automaton import strings
 from constrained.automaton.automaton import Automaton, State, Thread, decode_content, open_string
+from constrained.automaton.cells import NO_KEYS
 from constrained.automaton.locals import (
     ArrayItem,
     ArrayNext,
@@ -25,7 +26,7 @@ from constrained.automaton.locals import (
     Value,
 )
 from constrained.automaton.strings import step_string
-from constrained.errors import InternalError
+from constrained.automaton.tables import TAGS
 from constrained.grammar import texts
 from constrained.grammar.shortest import Shortest
 
@@ -35,19 +36,27 @@ _UTF8_REST = (b"", b"\x80", b"\x80\x80", b"\x80\x80\x80", b"\xa0\x80", b"\x80\x8
 _ESCAPE_BYTES = b'nrtbf"\\/u0123456789abcdefABCDEF'
 
 
+_UNKNOWN = b"?"  # stands for "not computed yet" in a memo whose values may be None
+
+
+def _by_length(text: bytes) -> tuple[int, bytes]:
+    return len(text), text
+
+
 class Closings:
     """Closings of the states of one automaton, memoised on the states."""
 
     def __init__(self, automaton: Automaton, shortest: Shortest) -> None:
         self._automaton = automaton
         self._shortest = shortest
+        self._named: dict[tuple[int, int], bytes | None] = {}
 
     def of(self, state: State, history: bytes | bytearray) -> bytes:
         """The shortest bytes after which the document may end; `history` led to `state`."""
         if state.closing is not None:
             return state.closing
         with self._automaton.lock:
-            closing = min((self._thread(thread, history) for thread in state.threads), key=lambda text: (len(text), text))
+            closing = min((self._thread(thread, history) for thread in state.threads), key=_by_length)
             if not any(self._automaton.cells.seen[thread[5]] for thread in state.threads):
                 state.closing = closing
             return closing
@@ -56,25 +65,27 @@ class Closings:
         lex, _, _, _, local, cell = thread
         seen = self._automaton.cells.seen[cell]
         if lex >= strings.FREE:
-            text, local = self._string(thread, seen, history)
+            text = self._string(thread, seen, history)
         else:
-            text = self._automaton.plain.closing(lex)
-        text += self._local(self._automaton.locals.states[local], seen)
+            text = self._automaton.plain.closing(lex) + self._local(local, seen)
         while cell > 0:
-            text += self._local(self._automaton.locals.states[self._automaton.cells.local(cell)], frozenset())
+            text += self._local(self._automaton.cells.local(cell), NO_KEYS)
             cell = self._automaton.cells.parent(cell)
         return text
 
     # -- local states
 
-    def _local(self, local: Local, seen: frozenset[bytes]) -> bytes:
+    def _local(self, local: int, seen: frozenset[bytes]) -> bytes:
         """The shortest rest of a local state's frame, its bracket included."""
+        return self._rest(self._automaton.locals.states[local], seen)
+
+    def _rest(self, local: Local, seen: frozenset[bytes]) -> bytes:
         shortest = self._shortest
         match local:
             case Done():
                 return b""
             case Value(node, after, depth):
-                return shortest.node(node, depth) + self._local(self._automaton.locals.states[after], seen)
+                return shortest.node(node, depth) + self._local(after, seen)
             case ObjectOpen(plan, depth):
                 return self._members(plan, 0, depth, first=True)
             case ObjectKey(plan, position, depth):
@@ -105,14 +116,14 @@ class Closings:
         options = [(texts.quote(here.names[i]), i + 1) for i in here.candidates(position)]
         if here.may_add(position):
             taken = {*seen, *(name.encode() for name in here.declared)}
-            options.append((texts.quote(_fresh(b"", taken)), strings.FREE_TAG))
-        closings = (key + self._local(ObjectColon(plan, tag, depth), seen) for key, tag in options)
-        return min(closings, key=lambda text: (len(text), text))
+            options.append((texts.quote(_fresh(b"", taken).decode()), strings.FREE_TAG))
+        closings = (key + self._rest(ObjectColon(plan, tag, depth), seen) for key, tag in options)
+        return min(closings, key=_by_length)
 
     # -- strings
 
-    def _string(self, thread: Thread, seen: frozenset[bytes], history: bytes | bytearray) -> tuple[bytes, int]:
-        """The shortest rest of a string with its quote, and the local state behind it."""
+    def _string(self, thread: Thread, seen: frozenset[bytes], history: bytes | bytearray) -> bytes:
+        """The shortest rest of a string, its quote and what comes behind it."""
         lex, esc, need, room, local, _ = thread
         table = self._automaton.tries.table.array
         text = b""
@@ -123,58 +134,66 @@ class Closings:
                 if (step := step_string(byte, lex, esc, need, room, table))[0] == strings.ALIVE
             )
             text += bytes([byte])
-        if lex < strings.TRIE:
-            rest = _UTF8_REST[lex & strings.INDEX]
-            need -= bool(rest)
-            rest += b"a" * max(need, 0)
-            tag = strings.FREE_TAG
+        options = []
+        if lex >= strings.TRIE:
+            node = lex & strings.INDEX
+            named = self._named_end(local, node)
+            options += [named] if named is not None else []
+            if table[node, strings.FALLBACK]:
+                options.append(self._free_end(int(table[node, strings.UTF8_STATE]), 0, local, seen, history, text))
         else:
-            rest, tag = self._trie_rest(lex & strings.INDEX)
-        if tag == strings.FREE_TAG and (plan := self._plan(local)) is not None:
-            taken = {*seen, *(name.encode() for name in plan.declared)}
-            written = decode_content(open_string(history) + text) if taken else b""
-            rest = _escaped(rest) + _fresh(written + rest, taken).encode()[len(written + rest) :]
-        else:
-            rest = _escaped(rest)
-        return text + rest + b'"', self._behind(local, tag)
+            options.append(self._free_end(lex & strings.INDEX, need, local, seen, history, text))
+        return text + min(options, key=_by_length)
+
+    def _free_end(
+        self, utf8_state: int, need: int, local: int, seen: frozenset[bytes], history: bytes | bytearray, text: bytes
+    ) -> bytes:
+        """End a free string; a free key must differ from the keys of its frame."""
+        rest = _UTF8_REST[utf8_state]
+        rest += b"a" * max(need - bool(rest), 0)
+        plan = self._plan(local)
+        if plan is not None and (taken := {*seen, *(name.encode() for name in plan.declared)}):
+            written = decode_content(open_string(history) + text) + rest
+            rest += _fresh(written, taken)[len(written) :]
+        return _escaped(rest) + b'"' + self._local(self._behind(local, strings.FREE_TAG), seen)
+
+    def _named_end(self, local: int, node: int) -> bytes | None:
+        """The shortest way to end a name or enum value below a trie node; memoised for the whole subtree."""
+        known = self._named.get((local, node), _UNKNOWN)
+        if known is not _UNKNOWN:
+            return known
+        table = self._automaton.tries.table.array
+        for at in range(int(table[node, strings.END]) - 1, node - 1, -1):
+            options = []
+            if table[at, strings.TAG] >= 0:
+                options.append(b'"' + self._local(self._behind(local, int(table[at, strings.TAG])), NO_KEYS))
+            child = at + 1
+            while child < table[at, strings.END]:
+                end = self._named[local, child]
+                if end is not None:
+                    options.append(_escaped(bytes([int(table[child, strings.BYTE])])) + end)
+                child = int(table[child, strings.END])
+            self._named[local, at] = min(options, key=_by_length, default=None)
+        return self._named[local, node]
 
     def _plan(self, local: int) -> ObjectPlan | None:
         state = self._automaton.locals.states[local]
         return self._automaton.locals.plans[state.plan] if isinstance(state, ObjectKey) else None
 
     def _behind(self, local: int, tag: int) -> int:
+        """The local state behind a string that ends with `tag`."""
         here = self._automaton.locals
-        base = int(here.info.array[local, 1])
+        base = int(here.info.array[local, TAGS])
         return local if base < 0 else int(here.tags.array[base + tag, 0])
 
-    def _trie_rest(self, node: int) -> tuple[bytes, int]:
-        """The nearest end below a trie node: content bytes and tag. Breadth-first, so the rest of a rest is the same way."""
-        table = self._automaton.tries.table.array
-        layer = [(node, b"")]
-        while layer:
-            following = []
-            for at, rest in layer:
-                _, end, tag, utf8_state, fallback = table[at].tolist()
-                if tag >= 0 or (fallback and tag == strings.NO_TAG and utf8_state == 0):
-                    return rest, max(tag, strings.FREE_TAG)
-                if fallback:
-                    # A free string is the nearest end: finish the character, or add one more.
-                    return rest + (_UTF8_REST[utf8_state] or b"a"), strings.FREE_TAG
-                child = at + 1
-                while child < end:
-                    following.append((child, rest + bytes([int(table[child, strings.BYTE])])))
-                    child = int(table[child, strings.END])
-            layer = following
-        raise InternalError("a string from which no end can be reached")
 
-
-def _fresh(begun: bytes, taken: set[bytes]) -> str:
+def _fresh(begun: bytes, taken: set[bytes]) -> bytes:
     """The shortest string that begins with `begun` and is not `taken`; ASCII is added."""
     layer = [begun]
     while True:
         for candidate in layer:
             if candidate not in taken:
-                return candidate.decode("utf-8", "surrogateescape")
+                return candidate
         layer = [candidate + letter for candidate in layer for letter in _LETTERS]
 
 

@@ -1,24 +1,30 @@
 """The lexemes outside strings as rows of the plain table: whitespace, literals and numbers, made when first met.
 
-A plain lexeme state is a key: ("space", newlines, blanks) left to spend, ("literal", the suffixes that may follow), or
-("number", machine, position).
+A plain lexeme state is a key: ("space", newlines, blanks) left to spend, ("layout", what must follow), ("literal", the
+suffixes that may follow), or ("number", machine, position). Space and layout stand before what comes next; literals and
+numbers are values, and a gap may follow them.
 """
 
 from __future__ import annotations
 
 from constrained.automaton.numbers import NumberMachine, Position
-from constrained.automaton.tables import BYTE_CLASS, NO, NUM_CLASSES, UNRESOLVED, YES, Table
+from constrained.automaton.tables import BYTE_CLASS, NO, NUM_CLASSES, UNRESOLVED, VALUE, YES, Table
 
 MAX_BLANKS = 32
 PlainKey = tuple[object, ...]
 
-NOTHING: PlainKey = ("literal", frozenset((b"",)))
+NOTHING: PlainKey = ("layout", b"")
 GAP: PlainKey = ("space", 1, MAX_BLANKS)
 
 
 def literal(*texts: bytes) -> PlainKey:
     """The lexeme state before any one of `texts`."""
     return ("literal", frozenset(texts))
+
+
+def layout(text: bytes) -> PlainKey:
+    """The lexeme state before `text`, which must stand there."""
+    return ("layout", text)
 
 
 class PlainLexemes:
@@ -28,6 +34,8 @@ class PlainLexemes:
         self.table = Table(NUM_CLASSES)
         self._keys: list[PlainKey] = []
         self._index: dict[PlainKey, int] = {}
+        for key in (NOTHING, GAP):  # the kernel looks into these without asking whether they are there
+            self.resolve(self.index(key))
 
     def index(self, key: PlainKey) -> int:
         """The index of a state; its row may still be empty."""
@@ -46,7 +54,7 @@ class PlainLexemes:
         row = self.table.array[index]
         for klass, target in targets.items():
             row[klass] = target
-        row[0] = YES if may_end else NO
+        row[0] = NO if not may_end else VALUE if self._keys[index][0] in ("literal", "number") else YES
 
     def steps(self, key: PlainKey) -> dict[int, PlainKey]:
         """The bytes that lead on from a state."""
@@ -57,6 +65,8 @@ class PlainLexemes:
         key = self._keys[index]
         if key[0] == "space":
             return b""
+        if key[0] == "layout":
+            return bytes(key[1])  # type: ignore[call-overload, no-any-return]
         if key[0] == "literal":
             suffixes: frozenset[bytes] = key[1]  # type: ignore[assignment]
             return min(suffixes, key=lambda suffix: (len(suffix), suffix))
@@ -66,6 +76,9 @@ class PlainLexemes:
     def _expand(self, key: PlainKey) -> tuple[bool, dict[int, PlainKey]]:
         if key[0] == "space":
             return True, _space_steps(*key[1:])  # type: ignore[arg-type]
+        if key[0] == "layout":
+            rest: bytes = key[1]  # type: ignore[assignment]
+            return not rest, {rest[0]: ("layout", rest[1:])} if rest else {}
         if key[0] == "literal":
             suffixes: frozenset[bytes] = key[1]  # type: ignore[assignment]
             groups: dict[int, set[bytes]] = {}

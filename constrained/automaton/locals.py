@@ -239,7 +239,7 @@ class Locals:
             case ObjectColon(plan, tag, depth):
                 after = self.index(ObjectNext(plan, self.plans[plan].after(tag), depth))
                 value = self.index(Value(self.plans[plan].member(tag), after, depth))
-                return [(ord(":"), self._go(value, lexemes.literal(b" ") if self._indented else None))]
+                return [(ord(":"), self._go(value, lexemes.layout(b" ") if self._indented else None))]
             case ObjectNext(plan, position, depth):
                 return self._object_next(plan, position, depth)
             case ArrayOpen(shape, depth):
@@ -258,11 +258,11 @@ class Locals:
         return (GOTO, lex, 0, 0, local, -1)
 
     def _indent(self, depth: int) -> PlainKey:
-        return lexemes.literal(b" " * (INDENT * depth))
+        return lexemes.layout(b" " * (INDENT * depth))
 
     def _line(self, depth: int) -> PlainKey | None:
         """The lexeme after a comma: a new line in the indented layout."""
-        return lexemes.literal(b"\n" + b" " * (INDENT * depth)) if self._indented else None
+        return lexemes.layout(b"\n" + b" " * (INDENT * depth)) if self._indented else None
 
     def _value(self, node: Node, after: int, depth: int) -> Iterable[tuple[int, tuple[int, int, int, int, int, int]]]:
         for texts_ in node.strings:

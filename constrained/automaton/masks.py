@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from constrained.automaton import stepping, strings, tables
 from constrained.automaton.automaton import Automaton, State, Thread, decode_content, open_string
 from constrained.automaton.string_rows import StringRows
-from constrained.errors import InternalError
+from constrained.errors import InternalError, VocabularyError
 from constrained.tokens.rows import MaskRow, RowStore, Words, clear_bits, set_bits
 from constrained.tokens.trie import Trie
 from constrained.tokens.vocabulary import Vocabulary
@@ -28,16 +28,29 @@ MAX_PREFIX_ROWS = 4
 
 
 class VocabularyRows:
-    """What all grammars over one vocabulary share: its trie, its string rows and its store of rows."""
+    """What all grammars over one vocabulary share: its trie, its string rows and its store of rows.
+
+    Raises `VocabularyError` where no token is one of the bytes that documents need singly.
+    """
 
     def __init__(self, vocabulary: Vocabulary) -> None:
         self.vocabulary_size = vocabulary.size
         self.num_words = vocabulary.num_words
         self.token_bytes = vocabulary.token_bytes
         self.trie = vocabulary.trie
+        _require_bytes(self.trie)
         self.strings = StringRows(self.trie, vocabulary.token_bytes, vocabulary.num_words)
         self.store = RowStore()
         self.eos = np.array(sorted(vocabulary.eos_token_ids), np.int32)
+
+
+def _require_bytes(trie: Trie) -> None:
+    """All printable ASCII must be there byte by byte, and all continuation bytes where a token ends inside a character."""
+    single = set(trie.byte[(trie.depth == 1) & (trie.first[1:] > trie.first[:-1])].tolist())
+    needed = [*range(0x20, 0x7F), *(range(0x80, 0xC0) if any(byte >= 0x80 for byte in single) else ())]
+    missing = [byte for byte in needed if byte not in single]
+    if missing:
+        raise VocabularyError(f"no token is the single byte 0x{missing[0]:02x}, which documents may need")
 
 
 _shared: weakref.WeakKeyDictionary[Vocabulary, VocabularyRows] = weakref.WeakKeyDictionary()

@@ -55,6 +55,10 @@ def step(byte, lex, esc, need, room, local, plain, local_rows, locals_, tags, tr
     after = plain[index, klass]
     if after >= 0:
         return ALIVE, PLAIN | after, 0, 0, 0, local, -1
+    if may_end == tables.VALUE:
+        gap = plain[locals_[local, tables.ENTRY], klass]
+        if gap >= 0:
+            return ALIVE, PLAIN | gap, 0, 0, 0, local, -1
     if may_end == tables.NO:
         return DEAD, lex, 0, 0, 0, local, -1
     if local_rows[local, 0] == tables.UNRESOLVED:

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from constrained.automaton import strings
+from constrained.tokens.jit import kernel
 from constrained.tokens.trie import Trie
 
 Int32 = NDArray[np.int32]
@@ -22,8 +23,9 @@ BYTE_CLASS = np.zeros(256, np.uint8)
 for _index, _byte in enumerate(CLASS_BYTES):
     BYTE_CLASS[_byte] = _index + 1
 
-# Column 0 of a lexeme row: may the lexeme end here without reading on?  Column 0 of a local row: is the row filled?
-UNRESOLVED, NO, YES = -1, 0, 1
+# Column 0 of a lexeme row: may the lexeme end here without reading on? A VALUE that ends may have a gap behind it.
+# Column 0 of a local row: is the row filled?
+UNRESOLVED, NO, YES, VALUE = -1, 0, 1, 2
 
 # Columns of the local table.
 ENTRY, TAGS, DONE = range(3)
@@ -62,7 +64,6 @@ class StringTries:
 
     def __init__(self) -> None:
         self.table = Table(5)
-        self.roots: list[int] = []
 
     def add(self, tags: Iterable[tuple[str, int]], *, fallback: bool) -> int:
         """Lex id of the root of a new trie of strings with tags; `fallback` lets every other string in (`FREE_TAG`)."""
@@ -75,20 +76,21 @@ class StringTries:
         block[:, strings.END] = trie.end + root
         block[:, strings.TAG] = strings.NO_TAG
         block[:, strings.FALLBACK] = int(fallback)
-        block[:, strings.UTF8_STATE] = _utf8_states(trie)
+        block[:, strings.UTF8_STATE] = _utf8_states(trie.byte, trie.depth, trie.max_depth)
         ends = np.flatnonzero(trie.first[1:] > trie.first[:-1])
         block[ends, strings.TAG] = np.asarray(numbers, np.int32)[trie.ids[trie.first[ends]]] if len(ends) else 0
         self.table.size += count
-        self.roots.append(root)
         return strings.TRIE | root
 
 
-def _utf8_states(trie: Trie) -> Int32:
-    states = np.zeros(len(trie.byte), np.int32)
-    parents = np.zeros(trie.max_depth + 1, np.int32)
-    for node in range(1, len(trie.byte)):
-        depth, byte = int(trie.depth[node]), int(trie.byte[node])
-        state = int(states[parents[depth - 1]])
-        states[node] = 0 if state == 0 and byte < 0x80 else strings.UTF8[state, byte]
-        parents[depth] = node
+@kernel
+def _utf8_states(byte, depth, max_depth):  # type: ignore[no-untyped-def]  # numba
+    """The state of `strings.UTF8` at each node of a trie."""
+    states = np.zeros(len(byte), np.int32)
+    parents = np.zeros(max_depth + 1, np.int32)
+    for node in range(1, len(byte)):
+        state = states[parents[depth[node] - 1]]
+        if state != 0 or byte[node] >= 0x80:
+            states[node] = strings.UTF8[state, byte[node]]
+        parents[depth[node]] = node
     return states

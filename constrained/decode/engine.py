@@ -5,6 +5,7 @@ Knows nothing of asyncio or HTTP. Other threads only submit, cancel, ask for sta
 
 from __future__ import annotations
 
+import logging
 import threading
 from collections import deque
 from collections.abc import Callable
@@ -30,6 +31,7 @@ from constrained.decode.sequence import GrammarLike, MaskRowLike, Sequence
 from constrained.decode.stats import EngineStats, StepClock
 from constrained.errors import InternalError, OverloadedError
 
+_log = logging.getLogger(__name__)
 Delivery = list[tuple[Sequence, Chunk]]
 
 
@@ -52,6 +54,7 @@ class Engine:
         self._worker = ChoiceWorker()
         self._deliver = deliver
         self._inbox: deque[Sequence] = deque()
+        self._outbox: Delivery = []
         self._wake = threading.Condition()
         self._is_closing = False
         self._death: BaseException | None = None
@@ -98,23 +101,24 @@ class Engine:
             **self._clock.sums,
         )
 
-    def step(self) -> Delivery:
-        """One iteration: take what is new, compute, sample, move on."""
+    def step(self) -> None:
+        """One iteration: drop what is cancelled, compute, sample, move on."""
         self._clock.start()
-        delivery = self._drop_cancelled()
+        self._drop_cancelled()
         work = self._scheduler.schedule()
         if work:
-            delivery += self._advance(work, *self._compute(work))
+            self._advance(work, *self._compute(work))
         self._clock.stop()
-        return delivery
 
     # -- the thread ----------------------------------------------------------------------------------------------
 
     def _run(self) -> None:
         try:
             while self._await_work():
-                self._deliver(self.step())
+                self.step()
+                self._flush()
         except BaseException as error:
+            _log.exception("the engine's thread died")
             self._death = error
         finally:
             self._end_all()
@@ -139,7 +143,14 @@ class Engine:
         error = None if death is None else InternalError(f"the engine's thread died: {death!r}")
         if error is not None:
             error.__cause__ = death
-        self._deliver([self._end(sequence, error) for sequence in left])
+        for sequence in left:
+            self._end(sequence, error)
+        self._flush()
+
+    def _flush(self) -> None:
+        delivery, self._outbox = self._outbox, []
+        if delivery:
+            self._deliver(delivery)
 
     def _check_open(self) -> None:
         if self._death is not None:
@@ -152,9 +163,9 @@ class Engine:
 
     # -- the parts of a step ---------------------------------------------------------------------------------------
 
-    def _drop_cancelled(self) -> Delivery:
-        gone = [s for s in (*self._scheduler.running, *self._scheduler.waiting) if s.is_cancelled]
-        return [self._end(sequence) for sequence in gone]
+    def _drop_cancelled(self) -> None:
+        for sequence in [s for s in (*self._scheduler.running, *self._scheduler.waiting) if s.is_cancelled]:
+            self._end(sequence)
 
     def _compute(self, work: list[Work]) -> tuple[Tensor | Exception, list[Choice]]:
         """Logits and choices of the sequences that sample, made side by side."""
@@ -163,15 +174,18 @@ class Engine:
         try:
             logits = self._runner.forward([w.span() for w in work])
         except Exception as error:
+            _log.exception("a forward pass of %d sequences failed", len(work))
             logits = error
         self._clock.lap("forward_ms")
         choices = pending.result()
         self._clock.lap("mask_wait_ms")
         return logits, choices
 
-    def _advance(self, work: list[Work], logits: Tensor | Exception, choices: list[Choice]) -> Delivery:
+    def _advance(self, work: list[Work], logits: Tensor | Exception, choices: list[Choice]) -> None:
         if isinstance(logits, Exception):
-            return [self._end(w.sequence, logits) for w in work]
+            for w in work:
+                self._end(w.sequence, logits)
+            return
         self._num_steps += 1
         for w in work:
             self._num_prefill += w.end - w.sequence.num_computed - w.samples
@@ -179,7 +193,8 @@ class Engine:
         sampling = [w.sequence for w in work if w.samples]
         tokens = self._sample(logits, sampling, choices)
         self._clock.lap("sample_ms")
-        return [self._take(*each) for each in zip(sampling, choices, tokens, strict=True)]
+        for sequence, choice, token in zip(sampling, choices, tokens, strict=True):
+            self._take(sequence, choice, token)
 
     def _sample(self, logits: Tensor, sequences: list[Sequence], choices: list[Choice]) -> list[int | Exception]:
         """One token per sequence, or what went wrong for it alone."""
@@ -208,24 +223,26 @@ class Engine:
         picks = [_pick(sequences[i], slot) for i, slot in zip(drawn, slots, strict=True)]
         return self._sampler.sample(logits if len(drawn) == len(sequences) else logits[drawn], picks)
 
-    def _take(self, sequence: Sequence, choice: Choice, outcome: int | Exception) -> tuple[Sequence, Chunk]:
+    def _take(self, sequence: Sequence, choice: Choice, outcome: int | Exception) -> None:
         if isinstance(outcome, Exception):
-            return self._end(sequence, outcome)
+            self._end(sequence, outcome)
+            return
         try:
             token = advance(sequence, outcome, self.model.eos_token_ids, is_closing=isinstance(choice, Closing))
         except Exception as error:
-            return self._end(sequence, error)
+            self._end(sequence, error)
+            return
         self._num_tokens += 1
         if sequence.finish_reason is not None:
             self._scheduler.remove(sequence)
         data = b"" if token in self.model.eos_token_ids else self.model.vocabulary.token_bytes[token]
-        return sequence, Chunk(data, (token,), sequence.finish_reason, usage=copy(sequence.usage))
+        self._outbox.append((sequence, Chunk(data, (token,), sequence.finish_reason, usage=copy(sequence.usage))))
 
-    def _end(self, sequence: Sequence, error: Exception | None = None) -> tuple[Sequence, Chunk]:
+    def _end(self, sequence: Sequence, error: Exception | None = None) -> None:
         """End a sequence that yields no token: cancelled, or with its error."""
         self._scheduler.remove(sequence)
         sequence.finish("cancelled" if error is None else "error", error)
-        return sequence, Chunk(b"", (), sequence.finish_reason, error, copy(sequence.usage))
+        self._outbox.append((sequence, Chunk(b"", (), sequence.finish_reason, error, copy(sequence.usage))))
 
 
 _UNSETTLED = -1

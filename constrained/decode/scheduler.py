@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from constrained.decode.batch import Span
 from constrained.decode.blocks import BlockManager
 from constrained.decode.sequence import Sequence
+from constrained.errors import OptionError
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,6 +24,11 @@ class SchedulerLimits:
     max_running: int = 32
     prefill_busy: int = 64
     prefill_idle: int = 512
+
+    def __post_init__(self) -> None:
+        for name in ("max_running", "prefill_busy", "prefill_idle"):
+            if getattr(self, name) < 1:
+                raise OptionError(f"{getattr(self, name)} is too few: at least 1 is needed", name)
 
 
 @dataclass(frozen=True, slots=True)

@@ -94,7 +94,7 @@ def _children(sub: Subschema) -> Iterator[tuple[tuple[str | int, ...], Any]]:
 def _keywords(sub: Subschema, options: CompileOptions) -> Iterator[KeywordReport]:
     if not isinstance(sub.contents, Mapping):
         return
-    alone = keywords.rules_of(sub) == [keywords.ref] and len(sub.contents) > 1
+    alone = keywords.ref_stands_alone(sub)
     for name in sub.contents:
         pointer = keywords.describe(sub, name)
         refusal = None if alone else keywords.refusal(_Formats(options), sub, name)

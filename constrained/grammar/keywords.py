@@ -151,9 +151,7 @@ def _constants(context: Context, sub: Subschema, keyword: str, values: list[Any]
     if numbers:
         kinds.add(NUMBER)
     if kinds or not arms:
-        scalar = Arm(
-            frozenset(kinds), number=NumberSet(values=frozenset(numbers)), string=StringSet(values=frozenset(strings))
-        )
+        scalar = Arm(frozenset(kinds), number=NumberSet(values=frozenset(numbers)), string=StringSet(values=frozenset(strings)))
         arms.insert(0, scalar)
     return arms
 
@@ -308,11 +306,8 @@ REFUSED: dict[str, tuple[int, int, tuple[Any, ...]]] = {
 }
 
 KNOWN_FORMATS = frozenset(
-    "date-time date time duration email idn-email hostname idn-hostname ipv4 ipv6 uri uri-reference iri iri-reference uuid "
-    "uri-template json-pointer relative-json-pointer regex".split()
+    ["date-time", "date", "time", "duration", "email", "idn-email", "hostname", "idn-hostname", "ipv4", "ipv6", "uri", "uri-reference", "iri", "iri-reference", "uuid", "uri-template", "json-pointer", "relative-json-pointer", "regex"]
 )
-# Places whose subschemas are only reached by reference.
-DEFINITIONS = ("$defs", "definitions")
 
 
 class FormatChoice(Protocol):
@@ -330,7 +325,9 @@ def refusal(context: FormatChoice, sub: Subschema, keyword: str) -> UnsupportedK
             return UnsupportedKeywordError("this assertion is not supported yet", sub.pointer, keyword)
     if keyword == "format" and context.asserts_formats and isinstance(value, str) and value in KNOWN_FORMATS:
         return UnsupportedKeywordError(
-            f"format {value!r} is not supported as an assertion yet; formats='annotate' takes it as a remark", sub.pointer, keyword
+            f"format {value!r} is not supported as an assertion yet; formats='annotate' takes it as a remark",
+            sub.pointer,
+            keyword,
         )
     return None
 
@@ -341,10 +338,15 @@ def applies(sub: Subschema, keyword: str) -> bool:
     return rule is not None and rule.since <= sub.draft <= rule.until
 
 
+def ref_stands_alone(sub: Subschema) -> bool:
+    """Up to draft 7 a reference stands alone, whatever is beside it."""
+    return sub.draft <= 7 and "$ref" in sub.contents
+
+
 def rules_of(sub: Subschema) -> list[Rule]:
     """The distinct rules that apply to the keywords of `sub`, in the order of its keywords."""
-    if sub.draft <= 7 and "$ref" in sub.contents:
-        return [ref]  # up to draft 7 a reference stands alone, whatever is beside it
+    if ref_stands_alone(sub):
+        return [ref]
     return list(dict.fromkeys(RULES[name].rule for name in sub.contents if applies(sub, name)))
 
 

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from fractions import Fraction
+from functools import cached_property
 from typing import Any
 
-from constrained.grammar.nodes import Node, Nodes
+from constrained.grammar.nodes import Nodes
 from constrained.grammar.shapes import ARRAY, FALSE, NULL, NUMBER, OBJECT, STRING, TRUE, Arm, NodeKey
 
 _NAMES = ("null", "boolean", "integer", "number", "string", "array", "object")
@@ -14,9 +15,8 @@ _NAMES = ("null", "boolean", "integer", "number", "string", "array", "object")
 class NodeLocation:
     """The location of a value that meets one node, or, for a union's member, one arm of it."""
 
-    def __init__(self, locations: Locations, node: Node, pointer: str | None, arms: tuple[Arm, ...]) -> None:
+    def __init__(self, locations: Locations, pointer: str | None, arms: tuple[Arm, ...]) -> None:
         self._locations = locations
-        self._node = node
         self._arms = arms
         self.schema_pointer = pointer
         self.types = self._types()
@@ -42,9 +42,11 @@ class NodeLocation:
                 values += [_number(value) for value in sorted(arm.number.values or ())]
             if STRING in arm.kinds:
                 values += sorted(arm.string.values or ())
-        return tuple(dict.fromkeys(values)) if values and set(map(type, values)) != {bool} and values != [None] else None
+        if all(value is None or isinstance(value, bool) for value in values):
+            return None  # what `type` says already
+        return tuple({(isinstance(value, bool), value): value for value in values}.values())
 
-    @property
+    @cached_property
     def variants(self) -> tuple[tuple[str, NodeLocation], ...]:
         """The members of the union here, where there are several; each with its schema pointer."""
         members: dict[int, list[Arm]] = {}
@@ -56,8 +58,7 @@ class NodeLocation:
             return ()
         pointer = self._locations.pointer
         return tuple(
-            (pointer(origin), NodeLocation(self._locations, self._node, pointer(origin), tuple(arms)))
-            for origin, arms in members.items()
+            (pointer(origin), NodeLocation(self._locations, pointer(origin), tuple(arms))) for origin, arms in members.items()
         )
 
     def property(self, key: str) -> NodeLocation | None:
@@ -72,14 +73,22 @@ class NodeLocation:
 
     def forced_key(self, seen: tuple[str, ...]) -> str | None:
         """The only key that can come next after the keys `seen`, in declared order; None where there is a choice."""
-        if len(self._node.objects) != 1:
+        names = self._forced_after
+        if names is None:
             return None
-        shape = self._node.objects[0]
-        names = [name for name, key in shape.properties.items() if not self._locations.nodes[key].is_empty]
-        position = max((names.index(name) + 1 for name in seen if name in names), default=0)
-        if position < len(names) and names[position] in shape.required:
-            return names[position]
-        return None
+        last = next((name for name in reversed(seen) if name in names), None)
+        return names[last]
+
+    @cached_property
+    def _forced_after(self) -> dict[str | None, str | None] | None:
+        """For the start (None) and each property, the property that must follow it; None where several shapes are possible."""
+        shapes = [arm.object for arm in self._arms if OBJECT in arm.kinds]
+        if len(shapes) != 1:
+            return None
+        alive = self._locations.nodes
+        names = [name for name, key in shapes[0].properties.items() if not alive[key].is_empty]
+        following = [name if name in shapes[0].required else None for name in names]
+        return dict(zip((None, *names), (*following, None), strict=True))
 
 
 class Locations:
@@ -109,7 +118,7 @@ class Locations:
         subs = [self.nodes.subschema(key) for key in keys]
         pointer = self.nodes.landing(subs[0]).pointer if len(keys) == 1 and subs[0] is not None else None
         arms = tuple(arm for key in keys for arm in self.nodes[key].arms if self.nodes.is_alive(arm))
-        return NodeLocation(self, self.nodes[keys[0]], pointer, arms)
+        return NodeLocation(self, pointer, arms)
 
 
 _KINDS = {

@@ -14,8 +14,22 @@ from typing import Any
 from constrained.errors import FuelError, SchemaError, UnsatisfiableSchemaError
 from constrained.grammar import keywords, texts
 from constrained.grammar.schema import SchemaDocument, Subschema
-from constrained.grammar.shapes import ANY, ARRAY, FALSE, NULL, NUMBER, OBJECT, STRING, TRUE, Arm, NodeKey
-from constrained.grammar.shapes import ArrayShape, NumberSet, ObjectShape, StringSet
+from constrained.grammar.shapes import (
+    ANY,
+    ARRAY,
+    FALSE,
+    NULL,
+    NUMBER,
+    OBJECT,
+    STRING,
+    TRUE,
+    Arm,
+    ArrayShape,
+    NodeKey,
+    NumberSet,
+    ObjectShape,
+    StringSet,
+)
 from constrained.options import CompileOptions
 
 INFINITE = 1 << 60
@@ -131,7 +145,9 @@ class Nodes:
         if sub.id in self._open:
             raise SchemaError("this schema refers to itself without going into a member or an item", sub.pointer)
         if len(self._open) > self._limits.max_schema_depth:
-            raise FuelError(f"more than {self._limits.max_schema_depth} schemas inside each other (max_schema_depth)", sub.pointer)
+            raise FuelError(
+                f"more than {self._limits.max_schema_depth} schemas inside each other (max_schema_depth)", sub.pointer
+            )
         self._open.add(sub.id)
         arms = self._expand_keywords(sub) if not isinstance(sub.contents, bool) else [ANY] if sub.contents else []
         self._open.remove(sub.id)
@@ -140,7 +156,7 @@ class Nodes:
 
     def _expand_keywords(self, sub: Subschema) -> list[Arm]:
         rules = keywords.rules_of(sub)
-        if rules != [keywords.ref]:
+        if not keywords.ref_stands_alone(sub):
             for name in sub.contents:
                 refusal = keywords.refusal(self, sub, name)
                 if refusal is not None:

@@ -12,7 +12,7 @@ from typing import Any
 import referencing
 import referencing.exceptions
 import referencing.jsonschema
-from referencing import Registry, Resource, Specification
+from referencing import Registry, Specification
 
 from constrained.errors import SchemaError, UnresolvableReferenceError
 
@@ -54,7 +54,7 @@ class SchemaDocument:
         self._ids: dict[tuple[str, int], int] = {}
         self._alive: list[Any] = []
         draft, specification = self._dialect(schema, 2020, DRAFT_2020)
-        resource: Resource[Any] = Resource(contents=schema, specification=specification)
+        resource = specification.create_resource(schema)
         base = registry if registry is not None else Registry()
         uri = resource.id() or "" if isinstance(schema, Mapping) else ""
         resolver = base.with_resource(uri, resource).resolver(uri)
@@ -89,7 +89,7 @@ class SchemaDocument:
         resolver, draft = parent.resolver, parent.draft
         if isinstance(contents, Mapping) and ("$id" in contents or "id" in contents or "$schema" in contents):
             draft, specification = self._dialect(contents, draft, _specification(draft))
-            resolver = resolver.in_subresource(Resource(contents=contents, specification=specification))
+            resolver = resolver.in_subresource(specification.create_resource(contents))
         return self._add(pointer, contents, draft, resolver)
 
     def refer(self, sub: Subschema, ref: Any) -> Subschema:

@@ -69,7 +69,11 @@ class Shortest:
         """The shortest rest of an object whose members stand at `depth`: the members `names`, then the bracket."""
         gap = self.layout.gap(depth)
         members = [
-            (b"" if first and i == 0 else b",") + gap + texts.quote(name) + self.layout.colon + self.node(shape.member(name), depth)
+            (b"" if first and i == 0 else b",")
+            + gap
+            + texts.quote(name)
+            + self.layout.colon
+            + self.node(shape.member(name), depth)
             for i, name in enumerate(names)
         ]
         return b"".join(members) + (b"" if first and not names else self.layout.gap(depth - 1)) + b"}"

@@ -32,13 +32,13 @@ def _stamp() -> str:
 
 def kernel(function: Callable[..., Any]) -> Any:
     """Compile `function` on first use, without the GIL; the machine code is kept on disk beside the source."""
-    compiled = njit(cache=True, nogil=True)(function)
+    compiled: Any = njit(cache=True, nogil=True)(function)
     compiled._cache._cache_file._source_stamp = _stamp()
     return compiled
 
 
 @intrinsic
-def unowned(_, array):  # type: ignore[no-untyped-def]  # numba
+def _unowned(_, array):  # type: ignore[no-untyped-def]  # numba
     """The same array without its owner, for use inside one kernel call (the caller's reference keeps it alive).
 
     numba counts references at every call that hands on an array, by atomic operations: a hundred nanoseconds a step. An
@@ -46,8 +46,9 @@ def unowned(_, array):  # type: ignore[no-untyped-def]  # numba
     """
 
     def codegen(context, builder, signature, args):  # type: ignore[no-untyped-def]
-        owned = make_array(array)(context, builder, args[0])
-        view = make_array(array)(context, builder)
+        make: Any = make_array
+        owned = make(array)(context, builder, args[0])
+        view = make(array)(context, builder)
         for name in ("nitems", "itemsize", "data", "shape", "strides"):
             setattr(view, name, getattr(owned, name))
         view.meminfo = view.meminfo.type(None)
@@ -55,3 +56,6 @@ def unowned(_, array):  # type: ignore[no-untyped-def]  # numba
         return view._getvalue()
 
     return array(array), codegen
+
+
+unowned: Any = _unowned

@@ -46,6 +46,17 @@ def test_events_come_in_order_and_fold_to_the_document(service: Served) -> None:
     assert fold_of(events) == example(PERSON)
 
 
+def test_every_known_field_is_announced_before_it_begins(service: Served) -> None:
+    events = stream_events(service.client, ask(PERSON))
+    ops = [op for event in events if event.name == "delta" for op in event.data["ops"]]
+    announced = [op["path"] for op in ops if op["op"] == "field"]
+    begun = [op["path"] for op in ops if op["op"] in {"open", "set"}]
+    assert {"/name", "/age", "/hobbies", "/hobbies/0", "/address", "/address/city"} <= set(announced)
+    assert [path for path in announced if path in begun] == [path for path in begun if path in announced]
+    enums = [op["enum"] for op in ops if op["op"] == "field" and op["path"].startswith("/hobbies/")]
+    assert enums == [["chess", "tea"]] * 2
+
+
 def test_start_carries_the_schema_and_its_order(service: Served) -> None:
     start = stream_events(service.client, ask(PERSON))[0].data
     assert start["schema"] == PERSON

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import pytest
-import torch
 
 from tests.decode.mocks import TinyModel
 
 
 @pytest.fixture(scope="session")
 def tiny() -> TinyModel:
-    torch.set_num_threads(1)
     return TinyModel()

@@ -276,6 +276,25 @@ def test_the_death_of_the_thread_reaches_every_caller(tiny: TinyModel) -> None:
         assert isinstance(chunk.error, InternalError)
 
 
+def test_a_death_between_two_sequences_of_a_step_leaves_nobody_waiting(tiny: TinyModel) -> None:
+    async def main() -> list[Chunk]:
+        async with engine(tiny) as e:
+            take, calls = e._engine._take, []
+
+            def dies_at_the_second(*arguments: Any) -> None:
+                calls.append(arguments)
+                if len(calls) == 2:
+                    raise ZeroDivisionError
+                take(*arguments)
+
+            e._engine._take = dies_at_the_second
+            return await read_all([e.submit([i], SamplingParams(max_tokens=1, temperature=0)) for i in range(2)])
+
+    first, second = asyncio.run(main())
+    assert first.finish_reason == "length"
+    assert isinstance(second.error, InternalError)
+
+
 def test_what_cannot_be_done_is_refused_before_the_first_step(tiny: TinyModel) -> None:
     grammar = ArrayGrammar(tiny.vocabulary)
     foreign = ArrayGrammar(byte_vocabulary().__class__.from_bytes([b"[", b"]", b""], [2]))

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import pytest
+
 from constrained.decode.blocks import BlockManager
 from constrained.decode.request import SamplingParams
 from constrained.decode.scheduler import Scheduler, SchedulerLimits, Work
 from constrained.decode.seeds import SeededStream
 from constrained.decode.sequence import Sequence
+from constrained.errors import OptionError
 
 
 def make(num_blocks: int = 100, **limits: int) -> tuple[Scheduler, BlockManager]:
@@ -95,3 +98,9 @@ def test_removal_frees_a_waiting_sequence_too() -> None:
     scheduler.remove(first)
     assert not scheduler.has_work
     assert blocks.num_free == blocks.num_blocks
+
+
+@pytest.mark.parametrize("name", ["max_running", "prefill_busy", "prefill_idle"])
+def test_limits_under_which_nothing_would_move_are_refused(name: str) -> None:
+    with pytest.raises(OptionError, match=name):
+        SchedulerLimits(**{name: 0})

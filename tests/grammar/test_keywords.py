@@ -1,0 +1,290 @@
+"""Each keyword: what it lets through, what it refuses, and what it says of schemas that are none."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+import referencing
+import referencing.jsonschema
+
+from constrained import CompileOptions, compile_json_schema
+from constrained.errors import (
+    FuelError,
+    OptionError,
+    SchemaError,
+    UnresolvableReferenceError,
+    UnsatisfiableSchemaError,
+    UnsupportedKeywordError,
+)
+from constrained.options import Limits
+from tests.grammars import Raw, byte_vocabulary, check, grammar_of
+
+TREE = {
+    "$ref": "#/$defs/node",
+    "$defs": {
+        "node": {
+            "type": "object",
+            "properties": {"v": {"type": "integer"}, "kids": {"type": "array", "items": {"$ref": "#/$defs/node"}}},
+            "required": ["v"],
+            "additionalProperties": False,
+        }
+    },
+}
+DRAFT_7 = "http://json-schema.org/draft-07/schema#"
+DRAFT_4 = "http://json-schema.org/draft-04/schema#"
+
+
+@pytest.mark.parametrize(
+    ("schema", "accepts", "rejects"),
+    [
+        (True, [1, "a", None, [], {}, {"a": [True]}, -1.5e300], [Raw("tru"), Raw(""), Raw("[1,]"), Raw('{"a"}'), Raw("01")]),
+        ({"type": "null"}, [None], [False, 0, "null"]),
+        ({"type": "boolean"}, [True, False], [None, 0, 1]),
+        ({"type": "integer"}, [0, -1, 10**30], [1.5, Raw("1e2"), Raw("1.0"), "1", Raw("-0"), Raw("01")]),
+        ({"type": "number"}, [0, -1.5, 1e300, Raw("1E5")], ["1", None, Raw("+1"), Raw(".5"), Raw("NaN")]),
+        ({"type": ["string", "null"]}, ["a", None], [1, False, []]),
+        ({"type": "integer", "minimum": -3, "exclusiveMaximum": 12}, [-3, 0, 11], [-4, 12, 100]),
+        ({"minimum": 5}, [5, 6.5, "a", None], [4, 4.999, -7]),
+        ({"type": "number", "exclusiveMinimum": 0, "maximum": 1}, [0.5, 1, 1.0, 0.001], [0, 0.0, 1.01, -0.1, 2]),
+        (
+            {"enum": [1, 2.5, "x", None, True, [1, {"a": 2}]]},
+            [1, 2.5, "x", None, True, [1, {"a": 2}]],
+            [2, False, [1], [1, {}], "y"],
+        ),
+        ({"const": {"a": [1, "b"]}}, [{"a": [1, "b"]}], [{}, {"a": [1]}, {"a": [1, "b"], "c": 1}]),
+        ({"enum": ["a", "bb", 3], "maxLength": 1}, ["a", 3], ["bb"]),
+        ({"enum": [1, 5, 9], "minimum": 4}, [5, 9], [1]),
+        ({"enum": [[1], [1, 2]], "minItems": 2}, [[1, 2]], [[1]]),
+        ({"properties": {"a": {"type": "integer"}}}, [{}, {"a": 1}, {"b": "x"}, {"a": 1, "b": "x"}, 3], [{"a": "x"}]),
+        ({"type": "object", "required": ["a"]}, [{"a": 1}, {"a": {}}], [{}, {"b": 1}, [], 1]),
+        (
+            {"type": "object", "properties": {"a": {}, "b": {}}, "required": ["b"], "additionalProperties": False},
+            [{"b": 1}, {"a": 1, "b": 1}],
+            [{}, {"a": 1}, {"b": 1, "c": 1}, {"b": 1, "b ": 1}],
+        ),
+        ({"type": "object", "additionalProperties": {"type": "integer"}}, [{}, {"x": 1, "y": 2}], [{"x": "y"}]),
+        ({"type": "object", "properties": {"a": False}}, [{}, {"b": 1}], [{"a": 1}]),
+        ({"type": "array", "items": {"type": "integer"}}, [[], [1], [1, 2, 3]], [["a"], [1, None], {}]),
+        (
+            {"type": "array", "prefixItems": [{"type": "integer"}, {"type": "string"}]},
+            [[], [1], [1, "a"], [1, "a", None]],
+            [["a"], [1, 2]],
+        ),
+        ({"prefixItems": [{"const": 1}], "items": False}, [[], [1]], [[2], [1, 1]]),
+        ({"type": "array", "minItems": 2, "maxItems": 3}, [[1, 2], [1, 2, 3]], [[], [1], [1, 2, 3, 4]]),
+        ({"type": "array", "maxItems": 0}, [[]], [[1]]),
+        ({"type": "array", "items": False}, [[]], [[1]]),
+        ({"anyOf": [{"type": "integer"}, {"type": "string", "maxLength": 1}]}, [1, "a", ""], ["ab", 1.5, None]),
+        (
+            {"type": "object", "anyOf": [{"required": ["a"]}, {"required": ["b"]}]},
+            [{"a": 1}, {"b": 1}, {"b": 1, "c": 2}],
+            [{}, {"c": 1}],
+        ),
+        (
+            {
+                "anyOf": [
+                    {"properties": {"k": {"const": "x"}, "v": {"type": "integer"}}},
+                    {"properties": {"k": {"const": "y"}}},
+                ],
+                "required": ["k"],
+            },
+            [{"k": "x", "v": 1}, {"k": "y", "v": "s"}],
+            [{"k": "x", "v": "s"}, {"k": "z"}],
+        ),
+        ({"allOf": [{"minimum": 3}, {"maximum": 5}, {"type": "integer"}]}, [3, 5], [2, 6, "a"]),
+        (
+            {"allOf": [{"properties": {"a": {"minLength": 2}}}, {"properties": {"a": {"maxLength": 3}}}]},
+            [{"a": "xy"}],
+            [{"a": "x"}, {"a": "wxyz"}],
+        ),
+        (TREE, [{"v": 1}, {"v": 1, "kids": [{"v": 2, "kids": []}, {"v": 3}]}], [{}, {"v": 1, "kids": [{}]}, {"v": 1, "x": 1}]),
+        ({"$ref": "#/$defs/a", "maximum": 3, "$defs": {"a": {"type": "integer"}}}, [3, -1], [4, "a"]),
+        (
+            {"$schema": DRAFT_7, "$ref": "#/definitions/a", "maximum": 3, "definitions": {"a": {"type": "integer"}}},
+            [3, 4],
+            ["a"],
+        ),
+        (
+            {"$schema": DRAFT_7, "items": [{"const": 1}], "additionalItems": {"type": "null"}},
+            [[], [1], [1, None]],
+            [[2], [1, 2]],
+        ),
+        ({"$schema": DRAFT_4, "minimum": 3, "exclusiveMinimum": True}, [4, "a"], [3]),
+        ({"$schema": DRAFT_4, "const": 3}, [3, 4], []),
+        ({"prefixItems": [{"type": "string"}], "$schema": DRAFT_7}, [["a"], [1]], []),
+        (
+            {"title": "t", "description": "d", "default": 3, "examples": [1], "x-mine": {"type": "string"}, "$comment": "c"},
+            [1, "a"],
+            [],
+        ),
+        ({"minLength": 1.0, "type": "string"}, ["a"], [""]),
+        ({"uniqueItems": False, "minProperties": 0, "patternProperties": {}}, [[1, 1], {}], []),
+    ],
+)
+def test_values(schema: Any, accepts: list[Any], rejects: list[Any]) -> None:
+    check(schema, accepts, rejects)
+
+
+def test_keys_come_in_declared_order_then_the_others_and_never_twice() -> None:
+    schema = {"type": "object", "properties": {"a": {}, "b": {}}}
+    check(
+        schema,
+        accepts=[{"a": 1, "b": 2, "c": 3, "d": 4}, {"b": 1, "c": 1}],
+        rejects=[
+            {"b": 1, "a": 1}, {"c": 1, "a": 1}, Raw('{"a":1,"a":2}'), Raw('{"c":1,"c":2}'), Raw('{"c":1,"\\u0063":2}'),
+            Raw('{"é":1,"\\u00e9":2}'), Raw('{"c":1,"d":2,"c":3}'),
+        ],
+    )  # fmt: skip
+
+
+def test_the_same_key_may_come_again_in_another_object() -> None:
+    check({"type": "object"}, accepts=[{"c": {"c": {"c": 1}}, "d": [{"c": 1}, {"c": 2}]}], rejects=[Raw('{"d":{"c":1,"c":2}}')])
+
+
+@pytest.mark.parametrize(
+    ("schema", "pointer", "keyword"),
+    [
+        ({"pattern": "a"}, "", "pattern"),
+        ({"properties": {"a": {"format": "date"}}}, "/properties/a", "format"),
+        ({"items": {"uniqueItems": True}}, "/items", "uniqueItems"),
+        ({"$defs": {"a~/b": {"oneOf": [{}]}}, "$ref": "#/$defs/a~0~1b"}, "/$defs/a~0~1b", "oneOf"),
+        ({"anyOf": [{}, {"not": {}}]}, "/anyOf/1", "not"),
+        ({"multipleOf": 2}, "", "multipleOf"),
+        ({"if": {}}, "", "if"),
+        ({"minProperties": 1}, "", "minProperties"),
+        ({"propertyNames": {"maxLength": 3}}, "", "propertyNames"),
+        ({"dependentRequired": {"a": ["b"]}}, "", "dependentRequired"),
+        ({"unevaluatedProperties": False}, "", "unevaluatedProperties"),
+        ({"$dynamicRef": "#a"}, "", "$dynamicRef"),
+        (
+            {
+                "$schema": "https://json-schema.org/draft/2019-09/schema",
+                "$ref": "#/$defs/a",
+                "unevaluatedItems": False,
+                "$defs": {"a": {}},
+            },
+            "",
+            "unevaluatedItems",
+        ),
+    ],
+)
+def test_what_is_not_built_is_refused_by_name(schema: Any, pointer: str, keyword: str) -> None:
+    with pytest.raises(UnsupportedKeywordError) as caught:
+        grammar_of(schema)
+    assert (caught.value.pointer, caught.value.keyword) == (pointer, keyword)
+
+
+def test_formats_can_be_annotations_and_unknown_ones_are() -> None:
+    check({"type": "string", "format": "date"}, accepts=["x"], rejects=[1], formats="annotate")
+    check({"type": "string", "format": "x-mine"}, accepts=["x"], rejects=[1])
+
+
+@pytest.mark.parametrize(
+    ("schema", "pointer"),
+    [
+        (3, ""),
+        (None, ""),
+        ("string", ""),
+        ([], ""),
+        ({"properties": {"a": 3}}, "/properties/a"),
+        ({"properties": []}, ""),
+        ({"type": "strin"}, ""),
+        ({"type": []}, ""),
+        ({"type": 3}, ""),
+        ({"enum": 3}, ""),
+        ({"required": "a"}, ""),
+        ({"required": [1]}, ""),
+        ({"minLength": -1}, ""),
+        ({"minLength": "a"}, ""),
+        ({"minItems": 1.5}, ""),
+        ({"minimum": "a"}, ""),
+        ({"minimum": True}, ""),
+        ({"maximum": float("inf")}, ""),
+        ({"anyOf": []}, ""),
+        ({"anyOf": {}}, ""),
+        ({"items": [{}]}, "/items"),
+        ({"$schema": "http://example.com/mine"}, ""),
+        ({"$schema": 3}, ""),
+        ({"$ref": 3}, ""),
+        ({"const": "\ud800"}, ""),
+        ({"items": {"anyOf": [{"$ref": "#/items"}]}}, "/items"),
+    ],
+)
+def test_what_is_no_schema(schema: Any, pointer: str) -> None:
+    with pytest.raises(SchemaError) as caught:
+        grammar_of(schema)
+    assert caught.value.pointer == pointer
+
+
+@pytest.mark.parametrize(
+    "schema",
+    [
+        False,
+        {"enum": []},
+        {"type": "integer", "minimum": 3, "maximum": 2},
+        {"type": "integer", "exclusiveMinimum": 3, "exclusiveMaximum": 4},
+        {"type": "string", "minLength": 3, "maxLength": 2},
+        {"type": "array", "minItems": 1, "items": False},
+        {"type": "array", "minItems": 3, "maxItems": 2},
+        {"type": "object", "required": ["a"], "properties": {"a": False}},
+        {"type": "object", "required": ["a"], "additionalProperties": False},
+        {"type": "string", "enum": [1]},
+        {"allOf": [{"type": "string"}, {"type": "integer"}]},
+        {
+            "$ref": "#/$defs/n",
+            "$defs": {"n": {"type": "object", "properties": {"n": {"$ref": "#/$defs/n"}}, "required": ["n"]}},
+        },
+        {"const": 1, "anyOf": [{"const": 2}, {"type": "null"}]},
+    ],
+)
+def test_what_nothing_satisfies(schema: Any) -> None:
+    with pytest.raises(UnsatisfiableSchemaError):
+        grammar_of(schema)
+
+
+@pytest.mark.parametrize("ref", ["#/$defs/none", "https://example.com/s.json", "other.json", "#anchor", "#/%zz"])
+def test_references_that_lead_nowhere(ref: str) -> None:
+    with pytest.raises(UnresolvableReferenceError) as caught:
+        grammar_of({"properties": {"a": {"$ref": ref}}})
+    assert caught.value.pointer == "/properties/a"
+
+
+def test_a_registry_is_reached_and_nothing_else() -> None:
+    other = referencing.jsonschema.DRAFT202012.create_resource({"$defs": {"n": {"type": "integer"}}, "type": "string"})
+    registry = referencing.Registry().with_resource("https://example.com/s.json", other)
+    check({"$ref": "https://example.com/s.json"}, accepts=["a"], rejects=[1], registry=registry)
+    check({"$ref": "https://example.com/s.json#/$defs/n"}, accepts=[1], rejects=["a"], registry=registry)
+
+
+def test_ids_and_anchors() -> None:
+    schema = {
+        "$id": "https://example.com/root",
+        "properties": {"a": {"$ref": "child#x"}, "b": {"$ref": "#top"}},
+        "$defs": {
+            "c": {"$id": "child", "$defs": {"x": {"$anchor": "x", "type": "integer"}}},
+            "t": {"$anchor": "top", "type": "string"},
+        },
+    }
+    check(schema, accepts=[{"a": 1, "b": "x"}], rejects=[{"a": "x"}, {"b": 1}])
+
+
+@pytest.mark.parametrize(("name", "value"), [("property_order", "any"), ("spelling", "permissive")])
+def test_options_that_are_not_built_are_refused_by_name(name: str, value: str) -> None:
+    with pytest.raises(OptionError) as caught:
+        compile_json_schema(True, byte_vocabulary(), CompileOptions(**{name: value}))  # type: ignore[arg-type]
+    assert caught.value.option == name
+
+
+def test_options_with_unknown_values() -> None:
+    with pytest.raises(OptionError, match="'flexible', 'compact', 'indented'"):
+        CompileOptions(whitespace="loose")  # type: ignore[arg-type]
+
+
+def test_fuel_names_the_place() -> None:
+    pairs = [{"anyOf": [{"required": [f"a{i}"]}, {"required": [f"b{i}"]}]} for i in range(12)]
+    with pytest.raises(FuelError, match="max_alternatives") as caught:
+        grammar_of({"properties": {"x": {"type": "object", "allOf": pairs}}})
+    assert caught.value.pointer == "/properties/x"
+    with pytest.raises(FuelError, match="max_nodes"):
+        grammar_of({"properties": {f"p{i}": {"maxLength": i} for i in range(20)}}, limits=Limits(max_nodes=10))
