@@ -13,7 +13,7 @@ import numpy as np
 
 from constrained.automaton import stepping, strings, tables
 from constrained.automaton.cells import BOTTOM, Cells
-from constrained.automaton.lexemes import PlainLexemes
+from constrained.automaton.lexemes import plain_lexemes
 from constrained.automaton.locals import Locals
 from constrained.automaton.tables import StringTries
 from constrained.grammar.nodes import Nodes
@@ -44,7 +44,7 @@ class Automaton:
 
     def __init__(self, nodes: Nodes, whitespace: Whitespace) -> None:
         self.lock = threading.RLock()
-        self.plain = PlainLexemes()
+        self.plain = plain_lexemes()
         self.tries = StringTries()
         self.tries.table.add((0, 1, strings.NO_TAG, 0, 0))
         self.locals = Locals(nodes, whitespace, self.plain, self.tries)

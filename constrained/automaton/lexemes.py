@@ -7,8 +7,11 @@ numbers are values, and a gap may follow them.
 
 from __future__ import annotations
 
-from constrained.automaton.numbers import NumberMachine, Position
+from functools import cache
+
+from constrained.automaton.numbers import NumberMachine, Position, number_machine
 from constrained.automaton.tables import BYTE_CLASS, NO, NUM_CLASSES, UNRESOLVED, VALUE, YES, Table
+from constrained.grammar.shapes import NumberSet
 
 MAX_BLANKS = 32
 PlainKey = tuple[object, ...]
@@ -28,14 +31,20 @@ def layout(text: bytes) -> PlainKey:
 
 
 class PlainLexemes:
-    """Plain lexeme states by index; rows are filled by `resolve`."""
+    """Plain lexeme states by index; rows are filled by `resolve`. Begin with `plain_lexemes`."""
 
     def __init__(self) -> None:
         self.table = Table(NUM_CLASSES)
         self._keys: list[PlainKey] = []
         self._index: dict[PlainKey, int] = {}
-        for key in (NOTHING, GAP):  # the kernel looks into these without asking whether they are there
-            self.resolve(self.index(key))
+
+    def copy(self) -> PlainLexemes:
+        """An independent copy; indices stay the same."""
+        twin = PlainLexemes()
+        twin.table = self.table.copy()
+        twin._keys = self._keys.copy()
+        twin._index = self._index.copy()
+        return twin
 
     def index(self, key: PlainKey) -> int:
         """The index of a state; its row may still be empty."""
@@ -105,3 +114,25 @@ def _space_steps(newlines: int, blanks: int) -> dict[int, PlainKey]:
     if newlines:
         steps[ord("\n")] = ("space", 0, blanks)
     return steps
+
+
+@cache
+def _common() -> PlainLexemes:
+    """What nearly every grammar comes to: gaps, and integers and numbers without bounds, with all their states."""
+    lexemes = PlainLexemes()
+    starts = [NOTHING, GAP]
+    for numbers in (NumberSet(integer=True), NumberSet()):
+        machine = number_machine(numbers)
+        starts.append(("number", machine, machine.start))
+    for key in starts:
+        lexemes.index(key)
+    at = 0
+    while at < lexemes.table.size:  # resolving adds the states that it leads to
+        lexemes.resolve(at)
+        at += 1
+    return lexemes
+
+
+def plain_lexemes() -> PlainLexemes:
+    """The states of a new grammar; the common ones are there, as the kernel expects of the gap."""
+    return _common().copy()

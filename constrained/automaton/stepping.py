@@ -184,6 +184,18 @@ def walk(  # type: ignore[no-untyped-def]  # numba
             code = edge_byte[edge] if edge >= 0 else byte[top]
             lex, esc, need, room = stack[level, I_LEX], stack[level, I_ESC], stack[level, I_NEED], stack[level, I_ROOM]
             local, which = stack[level, I_LOCAL], -1
+            if lex < strings.FREE and plain[lex, 0] != tables.UNRESOLVED:
+                # Most siblings lead nowhere: see that without a call.
+                klass = BYTE_CLASS[code]
+                if klass == 0:
+                    continue
+                if plain[lex, klass] < 0:
+                    may_end = plain[lex, 0]
+                    if may_end == tables.NO:
+                        continue
+                    gap = plain[locals_[local, tables.ENTRY], klass] if may_end == tables.VALUE else -1
+                    if gap < 0 and local_rows[local, 0] != tables.UNRESOLVED and local_rows[local, klass] < 0:
+                        continue
             if lex == strings.FREE and esc == 0 and IS_TEXT[code] and room > 0:
                 # Plain text inside a free string: most of every vocabulary.
                 result = ALIVE
@@ -307,9 +319,11 @@ def scan_string(lex, esc, byte, end, depth, max_depth, tries, inside, exits):  #
     child = 1
     while child < len(byte):
         at = depth[child]
-        result, after, esc2, need, room, tag = step_string(
-            byte[child], lexes[at - 1], escs[at - 1], 0, strings.UNBOUNDED - 1, tries
-        )
+        code = byte[child]
+        if lexes[at - 1] == strings.FREE and escs[at - 1] == 0 and IS_TEXT[code]:
+            result, after, esc2, room = ALIVE, strings.FREE, 0, strings.UNBOUNDED - 2
+        else:
+            result, after, esc2, _, room, _ = step_string(code, lexes[at - 1], escs[at - 1], 0, strings.UNBOUNDED - 1, tries)
         if result == EXIT:
             exits[child] = counts[at - 1]
         if result != ALIVE:

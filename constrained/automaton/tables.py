@@ -43,6 +43,12 @@ class Table:
         self.array: Int32 = np.full((capacity, columns), -1, np.int32)
         self.size = 0
 
+    def copy(self) -> Table:
+        """An independent copy."""
+        twin = Table(0, 0)
+        twin.array, twin.size = self.array.copy(), self.size
+        return twin
+
     def reserve(self, extra: int) -> None:
         """Make room for `extra` more rows."""
         if self.size + extra > len(self.array):

@@ -37,7 +37,7 @@ class RowStore:
 
     def intern(self, words: Words) -> MaskRow:
         """The stored row equal to `words` uint32 [num_words] (copied where it is new)."""
-        key = int(_digest(words))
+        key = hash(words.tobytes())
         signed = words.view(np.int32)
         with self._lock:
             row = self._rows.get(key)
@@ -50,16 +50,6 @@ class RowStore:
             if len(self._rows) > self._capacity:
                 self._rows.popitem(last=False)
             return row
-
-
-@kernel
-def _digest(words):  # type: ignore[no-untyped-def]  # numba
-    """64 bits of mixed content (multiply and shift, as in splitmix64)."""
-    state = np.uint64(0x9E3779B97F4A7C15)
-    for word in words:
-        state = (state ^ np.uint64(word)) * np.uint64(0xBF58476D1CE4E5B9)
-        state ^= state >> np.uint64(29)
-    return state
 
 
 @kernel

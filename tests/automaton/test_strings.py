@@ -43,7 +43,8 @@ def test_bytes_are_accepted_just_where_json_takes_them(any_string: CompiledGramm
 @pytest.mark.parametrize(
     "raw",
     [
-        '"\\ud83d"', '"\\ud83d\\n"', '"\\ude00"', '"\\ud83d\\ud83d"', '"\\ud83dx"', '"\\u12"', '"\\x41"', '"\t"', '"\n"', '"\x00"',
+        '"\\ud83d"',
+        '"\\ud83d\\n"', '"\\ude00"', '"\\ud83d\\ud83d"', '"\\ud83dx"', '"\\u12"', '"\\x41"', '"\t"', '"\n"', '"\x00"',
         '"\\ud83d\\u0041"', '"\\uD83D\\uDBFF"', '"a', "'a'",
     ],
 )  # fmt: skip

@@ -19,7 +19,8 @@ SAMPLE = 250
 
 @pytest.fixture(scope="module")
 def sample(shared_data: Path) -> list[dict[str, Any]]:
-    lines = gzip.open(shared_data / "maskbench-dev.jsonl.gz", "rt", encoding="utf-8").read().strip().split("\n")
+    with gzip.open(shared_data / "maskbench-dev.jsonl.gz", "rt", encoding="utf-8") as file:
+        lines = file.read().strip().split("\n")
     return [json.loads(line) for line in random.Random(20).sample(lines, SAMPLE)]
 
 
