@@ -123,6 +123,7 @@ class Engine:
         finally:
             self._end_all()
             self._worker.close()
+            self._runner.close()
 
     def _await_work(self) -> bool:
         """Sleep until there is something to do; False when closing."""

@@ -77,8 +77,13 @@ class ModelRunner:
         logits: Tensor = out.logits[0]
         return logits if self._keeps_rows else logits[rows]
 
+    def close(self) -> None:
+        """Give the model its own attention back: it can run without an engine again."""
+        self.model.set_attn_implementation(self._own_attention)
+
     def _probe(self) -> ShapeRecorder:
         """One pass that learns what each attention layer keeps."""
+        self._own_attention = self.model.config._attn_implementation
         self.model.set_attn_implementation(ATTENTION_NAME)
         recorder = ShapeRecorder()
         try:

@@ -15,9 +15,12 @@ _NAMES = ("null", "boolean", "integer", "number", "string", "array", "object")
 class NodeLocation:
     """The location of a value that meets one node, or, for a union's member, one arm of it."""
 
-    def __init__(self, locations: Locations, pointer: str | None, arms: tuple[Arm, ...]) -> None:
+    def __init__(
+        self, locations: Locations, pointer: str | None, arms: tuple[Arm, ...], declared: tuple[Any, ...] = ()
+    ) -> None:
         self._locations = locations
         self._arms = arms
+        self._declared = declared
         self.schema_pointer = pointer
         self.types = self._types()
         self.enum = self._enum()
@@ -44,7 +47,9 @@ class NodeLocation:
                 values += sorted(arm.string.values or ())
         if all(value is None or isinstance(value, bool) for value in values):
             return None  # what `type` says already
-        return tuple({(isinstance(value, bool), value): value for value in values}.values())
+        distinct = {_identity(value): value for value in values}
+        first = {_identity(value): value for value in self._declared if _identity(value) in distinct}
+        return tuple((first | distinct).values())
 
     @cached_property
     def variants(self) -> tuple[tuple[str, NodeLocation], ...]:
@@ -118,7 +123,13 @@ class Locations:
         subs = [self.nodes.subschema(key) for key in keys]
         pointer = self.nodes.landing(subs[0]).pointer if len(keys) == 1 and subs[0] is not None else None
         arms = tuple(arm for key in keys for arm in self.nodes[key].arms if self.nodes.is_alive(arm))
-        return NodeLocation(self, pointer, arms)
+        return NodeLocation(self, pointer, arms, self._declared(keys))
+
+    def _declared(self, keys: tuple[NodeKey, ...]) -> tuple[Any, ...]:
+        """The scalars that the `enum`s of the subschemas list, in their order."""
+        subs = [self.nodes.landing(self.nodes.document.subschemas[i]).contents for key in keys for i in key]
+        listed = (value for contents in subs if isinstance(contents, dict) for value in contents.get("enum", ()))
+        return tuple(value for value in listed if not isinstance(value, (list, dict)))
 
 
 _KINDS = {
@@ -136,3 +147,8 @@ def _all_whole(arm: Arm) -> bool:
 
 def _number(value: Fraction) -> int | float:
     return int(value) if value.denominator == 1 else float(value)
+
+
+def _identity(value: Any) -> tuple[bool, Any]:
+    """Equal for equal JSON scalars: 1 and 1.0 are one, 1 and true are two."""
+    return isinstance(value, bool), value

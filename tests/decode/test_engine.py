@@ -353,3 +353,15 @@ def test_one_engine_serves_several_event_loops(tiny: TinyModel) -> None:
 
 async def until_idle(made: AsyncEngine) -> None:
     await until(lambda: made.stats().running == made.stats().waiting == 0)
+
+
+def test_a_closed_engine_gives_the_model_its_own_attention_back(tiny: TinyModel) -> None:
+    ids = torch.tensor([PROMPTS[1]])
+
+    async def run() -> None:
+        async with engine(tiny) as served:
+            await read(served.submit(PROMPTS[0], SamplingParams(temperature=0, max_tokens=2)))
+
+    before = tiny.hf(ids).logits
+    asyncio.run(run())
+    assert torch.allclose(tiny.hf(ids).logits, before)

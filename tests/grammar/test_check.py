@@ -1,0 +1,64 @@
+"""The report on a schema: every keyword, with its pointer."""
+
+from __future__ import annotations
+
+from constrained import CompileOptions, check_json_schema
+
+
+def test_each_keyword_is_reported() -> None:
+    schema = {
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "title": "t",
+        "type": "object",
+        "properties": {"a/b": {"type": "string", "pattern": "x", "format": "date", "x-mine": 1}},
+        "anyOf": [{"required": ["a/b"]}],
+    }
+    report = check_json_schema(schema)
+    found = {(one.pointer, one.status) for one in report.keywords}
+    assert not report.supported
+    assert report.error is not None
+    assert found == {
+        ("/$schema", "annotation"),
+        ("/title", "annotation"),
+        ("/type", "enforced"),
+        ("/properties", "enforced"),
+        ("/properties/a~1b/type", "enforced"),
+        ("/properties/a~1b/pattern", "refused"),
+        ("/properties/a~1b/format", "refused"),
+        ("/properties/a~1b/x-mine", "annotation"),
+        ("/anyOf", "enforced"),
+        ("/anyOf/0/required", "enforced"),
+    }
+    assert all(one.reason for one in report.keywords if one.status == "refused")
+
+
+def test_a_supported_schema_has_its_order_and_shortest_length() -> None:
+    report = check_json_schema({"type": "object", "properties": {"b": {}, "a": {}}, "required": ["a"]})
+    assert report.supported
+    assert report.error is None
+    assert report.order == ("/b", "/a")
+    assert report.min_bytes == len('{"a":0}')
+
+
+def test_what_stands_beside_an_old_reference_is_said_to_do_nothing() -> None:
+    schema = {
+        "$schema": "http://json-schema.org/draft-07/schema#",
+        "$ref": "#/definitions/a",
+        "pattern": "x",
+        "definitions": {"a": {}},
+    }
+    report = check_json_schema(schema)
+    assert report.supported
+    assert {one.status for one in report.keywords if one.keyword == "pattern"} == {"annotation"}
+
+
+def test_formats_as_annotations() -> None:
+    assert not check_json_schema({"format": "date"}).supported
+    assert check_json_schema({"format": "date"}, CompileOptions(formats="annotate")).supported
+
+
+def test_what_is_no_schema_is_reported_not_raised() -> None:
+    report = check_json_schema({"properties": {"a": 3}})
+    assert not report.supported
+    assert report.error is not None
+    assert report.error.pointer == "/properties/a"
