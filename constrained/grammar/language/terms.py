@@ -1,0 +1,188 @@
+"""The terms of string languages: immutable, interned, each with what is known of it without exploring.
+
+A term denotes a set of Unicode strings. Terms are made by `normal` only, which keeps them in normal form; here is their
+shape, not their meaning under a step. A *contextual* term also depends on what was read before it (see `context`): then
+`nullable` is unknown and False, and `min_len` and `max_len` hold whatever was read.
+"""
+
+from __future__ import annotations
+
+import itertools
+import threading
+from math import inf
+from typing import Any, TypeVar
+from weakref import WeakValueDictionary
+
+from constrained.grammar.language.charsets import Ranges
+
+Moves = tuple[tuple[int, int, "Term"], ...]
+
+
+class Term:
+    """Base of all terms; two terms with the same normal form are one object.
+
+    `nullable`: "" is in it. `exact`: not empty, and `min_len` and `max_len` are attained; else they are bounds.
+    The other slots are memos of `derive` and `explore`.
+    """
+
+    __slots__ = (
+        "__weakref__",
+        "contextual",
+        "exact",
+        "is_empty",
+        "language",
+        "max_len",
+        "min_len",
+        "moves",
+        "nullable",
+        "shifts",
+        "shortest_len",
+        "uid",
+    )
+
+    uid: int
+    nullable: bool
+    contextual: bool
+    exact: bool
+    min_len: float
+    max_len: float
+
+    def __init__(self, *, nullable: bool, min_len: float, max_len: float, exact: bool = True, contextual: bool = False) -> None:
+        self.nullable = nullable and not contextual
+        self.contextual = contextual
+        self.exact = exact and not contextual
+        self.min_len = min_len
+        self.max_len = max_len
+        self.moves: Moves | None = None
+        self.shifts: Moves | None = None
+        self.is_empty: bool | None = None
+        self.shortest_len: int | None = None
+        self.language: Any = None
+
+
+class Chars(Term):
+    """One character out of two or more."""
+
+    __slots__ = ("ranges",)
+
+    def __init__(self, ranges: Ranges) -> None:
+        super().__init__(nullable=False, min_len=1, max_len=1)
+        self.ranges = ranges
+
+
+class Values(Term):
+    """Finitely many strings, sorted; no string at all is the empty language."""
+
+    __slots__ = ("strings",)
+
+    def __init__(self, strings: tuple[str, ...]) -> None:
+        super().__init__(
+            nullable="" in strings[:1],
+            min_len=min(map(len, strings), default=inf),
+            max_len=max(map(len, strings), default=0),
+            exact=bool(strings),
+        )
+        self.strings = strings
+
+
+class Concat(Term):
+    """`head`, which is no Concat and not contextual, then `tail`."""
+
+    __slots__ = ("head", "tail")
+
+    def __init__(self, head: Term, tail: Term) -> None:
+        super().__init__(
+            nullable=head.nullable and tail.nullable,
+            min_len=head.min_len + tail.min_len,
+            max_len=head.max_len + tail.max_len,
+            exact=head.exact and tail.exact,
+            contextual=tail.contextual,
+        )
+        self.head = head
+        self.tail = tail
+
+
+class Repeat(Term):
+    """`body` from `low` to `high` times; `low` is 0 where `body` is nullable."""
+
+    __slots__ = ("body", "high", "low")
+
+    def __init__(self, body: Term, low: int, high: float) -> None:
+        super().__init__(
+            nullable=low == 0, min_len=low and low * body.min_len, max_len=high * body.max_len, exact=body.exact
+        )
+        self.body = body
+        self.low = low
+        self.high = high
+
+
+class Or(Term):
+    """The union of two or more terms, sorted by uid."""
+
+    __slots__ = ("members",)
+
+    def __init__(self, members: tuple[Term, ...]) -> None:
+        super().__init__(
+            nullable=any(member.nullable for member in members),
+            min_len=min(member.min_len for member in members),
+            max_len=max(member.max_len for member in members),
+            exact=all(member.exact for member in members),
+            contextual=any(member.contextual for member in members),
+        )
+        self.members = members
+
+
+class And(Term):
+    """The intersection of two or more terms, sorted by uid."""
+
+    __slots__ = ("members",)
+
+    def __init__(self, members: tuple[Term, ...]) -> None:
+        super().__init__(
+            nullable=all(member.nullable for member in members),
+            min_len=max(member.min_len for member in members),
+            max_len=min(member.max_len for member in members),
+            exact=False,
+            contextual=any(member.contextual for member in members),
+        )
+        self.members = members
+
+
+class Not(Term):
+    """The complement of a term that is neither a union nor an intersection."""
+
+    __slots__ = ("body",)
+
+    def __init__(self, body: Term) -> None:
+        nullable = not body.nullable
+        super().__init__(
+            nullable=nullable,
+            min_len=0 if nullable or body.contextual else 1,
+            max_len=inf,
+            exact=False,
+            contextual=body.contextual,
+        )
+        self.body = body
+
+
+_T = TypeVar("_T", bound=Term)
+_table: WeakValueDictionary[tuple[Any, ...], Any] = WeakValueDictionary()
+_lock = threading.RLock()
+_uids = itertools.count()
+
+
+def interned(kind: type[_T], key: tuple[Any, ...], *fields: Any) -> _T:
+    """The one term of this kind and key, made of `fields` where it is new.
+
+    Keys name other terms by their uid, never by reference: the table must not keep terms alive.
+    """
+    full_key = (kind, *key)
+    found: _T | None = _table.get(full_key)
+    if found is None:
+        with _lock:
+            found = _table.get(full_key)
+            if found is None:
+                found = kind(*fields)
+                found.uid = next(_uids)
+                _table[full_key] = found
+    return found
