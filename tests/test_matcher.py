@@ -42,7 +42,17 @@ UNION = {
         {"type": "array", "prefixItems": [{"type": "string"}], "items": {"type": "boolean"}, "maxItems": 3},
     ]
 }
-SCHEMAS = {"person": PERSON, "open": OPEN, "union": UNION, "anything": True}
+NEGATED = {
+    "type": "object",
+    "properties": {
+        "s": {"type": "string", "maxLength": 3, "not": {"enum": ["", "a", "ab", "na", "nam", "abc", "é"]}},
+        "n": {"not": {"type": ["integer", "string", "object", "array"]}},
+        "o": {"oneOf": [{"minimum": 2}, {"maximum": 4}, {"type": "string", "minLength": 2}], "not": {"type": "object"}},
+    },
+    "required": ["s"],
+    "dependentRequired": {"n": ["o"]},
+}
+SCHEMAS = {"person": PERSON, "open": OPEN, "union": UNION, "negated": NEGATED, "anything": True}
 LAYOUTS = ("flexible", "compact", "indented")
 
 

@@ -25,7 +25,7 @@ from constrained.automaton.locals import (
     ObjectPlan,
     Value,
 )
-from constrained.automaton.strings import step_string
+from constrained.automaton.strings import step_content, step_string
 from constrained.automaton.tables import TAGS
 from constrained.grammar import texts
 from constrained.grammar.shortest import Shortest
@@ -139,7 +139,9 @@ class Closings:
             node = lex & strings.INDEX
             named = self._named_end(local, node)
             options += [named] if named is not None else []
-            if table[node, strings.FALLBACK]:
+            if table[node, strings.FALLBACK] and self._plan(local) is None:
+                options.append(_escaped(self._fallback_end(node, need)) + b'"' + self._local(local, NO_KEYS))
+            elif table[node, strings.FALLBACK]:
                 options.append(self._free_end(int(table[node, strings.UTF8_STATE]), 0, local, seen, history, text))
         else:
             options.append(self._free_end(lex & strings.INDEX, need, local, seen, history, text))
@@ -156,6 +158,27 @@ class Closings:
             written = decode_content(open_string(history) + text) + rest
             rest += _fresh(written, taken)[len(written) :]
         return _escaped(rest) + b'"' + self._local(self._behind(local, strings.FREE_TAG), seen)
+
+    def _fallback_end(self, node: int, need: int) -> bytes:
+        """The shortest content that ends a string which may not be one of a trie's, from a node of it."""
+        table = self._automaton.tries.table.array
+        layer = [(node, b"", need)]
+        while True:
+            following = []
+            for at, text, left in layer:
+                state = int(table[at, strings.UTF8_STATE]) if at >= 0 else 0
+                if state == 0 and left <= 0 and (at < 0 or table[at, strings.TAG] != strings.EXCLUDED):
+                    return text
+                for rest in _LETTERS if state == 0 else (_UTF8_REST[state],):
+                    following.append((self._descend(at, rest), text + rest, left - 1))
+            layer = following
+
+    def _descend(self, node: int, content: bytes) -> int:
+        """The trie node after `content`; -1 outside the trie."""
+        lex = strings.TRIE | node if node >= 0 else -1
+        for byte in content:
+            lex = step_content(byte, lex, self._automaton.tries.table.array) if lex >= strings.TRIE else -1
+        return lex & strings.INDEX if lex >= strings.TRIE else -1
 
     def _named_end(self, local: int, node: int) -> bytes | None:
         """The shortest way to end a name or enum value below a trie node; memoised for the whole subtree."""

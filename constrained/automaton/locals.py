@@ -287,9 +287,14 @@ class Locals:
             yield ord("{"), (PUSH, self.entry(opened), 0, 0, opened, after)
 
     def _string(self, texts_: StringSet, after: int) -> tuple[int, int, int, int, int, int]:
-        if texts_.values is None:
+        if texts_.values is None and not texts_.excluded:
             return (GOTO, strings.FREE, texts_.min_len, texts_.max_len, after, -1)
         lex = self._value_lexes.get(texts_)
+        if texts_.values is None:
+            if lex is None:
+                names = [(text, strings.EXCLUDED) for text in texts_.excluded]
+                lex = self._value_lexes[texts_] = self._tries.add(names, fallback=True)
+            return (GOTO, lex, texts_.min_len, texts_.max_len, after, -1)
         if lex is None:
             lex = self._value_lexes[texts_] = self._tries.add([(text, 1) for text in texts_.values], fallback=False)
         return (GOTO, lex, 0, strings.UNBOUNDED, after, -1)

@@ -208,10 +208,10 @@ class Masks:
 
     def _fallback_row(self, thread: Thread) -> ThreadRow:
         """A key that is either a known name or free: the row of a free key, with the tokens that end a name put right."""
-        lex, _, _, _, local, cell = thread
+        lex, _, need, room, local, cell = thread
         state = int(self._automaton.tries.table.array[lex & strings.INDEX, strings.UTF8_STATE])
-        _, room = self._shared.strings.classes(0, strings.UNBOUNDED)
-        row = self._free_row((strings.FREE | state, 0, 0, room, local, cell))
+        need, room = self._shared.strings.classes(need, room)
+        row = self._free_row((strings.FREE | state, 0, need, room, local, cell))
         trie = self._shared.trie
         found = np.empty((4096, 2), np.int32)
         tries = self._automaton.tries.table.array

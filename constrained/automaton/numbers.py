@@ -58,6 +58,7 @@ class Position:
     count: int = 0
     low: int = EQUAL
     high: int = EQUAL
+    nonzero: bool = False  # a fraction digit that is not zero was read (kept only where that matters)
 
 
 class NumberMachine:
@@ -65,7 +66,7 @@ class NumberMachine:
 
     def __init__(self, numbers: NumberSet) -> None:
         self._numbers = numbers
-        self._free = numbers.lower is None and numbers.upper is None
+        self._free = numbers.lower is None and numbers.upper is None and not numbers.fractional
         self._ends = {sign: self._interval(numbers, sign) for sign in (False, True)}
         self._steps: dict[Position, dict[int, Position]] = {}
         self._closings: dict[Position, bytes | None] = {}
@@ -90,6 +91,8 @@ class NumberMachine:
         if at.phase not in (ZERO, WHOLE, FRACTION, EXP_DIGITS):
             return False
         if self._numbers.integer and at.negative and at.phase == ZERO:
+            return False
+        if self._numbers.fractional and not at.nonzero:
             return False
         ends = self._ends[at.negative]
         if ends is None or at.phase == EXP_DIGITS:
@@ -199,8 +202,8 @@ class NumberMachine:
         for digit, byte in enumerate(DIGITS):
             low_order = low.compare(at.low, at.count, digit) if low is not None else ABOVE
             high_order = high.compare(at.high, at.count, digit) if high is not None else BELOW
-            # Past both ends' digits the count only bounds the run.
-            steps[byte] = Position(FRACTION, at.negative, at.count + 1, low_order, high_order)
+            nonzero = self._numbers.fractional and (at.nonzero or digit > 0)
+            steps[byte] = Position(FRACTION, at.negative, at.count + 1, low_order, high_order, nonzero)
         return steps
 
     def _exponent(self, at: Position) -> dict[int, Position]:

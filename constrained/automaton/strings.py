@@ -83,6 +83,8 @@ def step_string(byte, lex, esc, need, room, tries):  # type: ignore[no-untyped-d
         result, lex, esc = _step_escape(byte, lex, esc, tries)
         if result == ALIVE and esc == 0:
             need, room = _count(need, room)
+            if room == 0 and _is_excluded(lex, tries):
+                result = DEAD
         return result, lex, esc, need, room, NO_TAG
     state = lex & INDEX if lex < TRIE else tries[lex & INDEX, UTF8_STATE]
     if state == 0:
@@ -102,7 +104,15 @@ def step_string(byte, lex, esc, need, room, tries):  # type: ignore[no-untyped-d
     state = lex & INDEX if lex < TRIE else tries[lex & INDEX, UTF8_STATE]
     if state == 0:
         need, room = _count(need, room)
+        if room == 0 and _is_excluded(lex, tries):
+            return DEAD, lex, 0, need, room, NO_TAG
     return ALIVE, lex, 0, need, room, NO_TAG
+
+
+@kernel
+def _is_excluded(lex, tries):  # type: ignore[no-untyped-def]  # numba
+    """Whether the string may not end here though it is whole: with no room left, it could not end at all."""
+    return lex >= TRIE and tries[lex & INDEX, TAG] == EXCLUDED
 
 
 @kernel

@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from decimal import Decimal
 from fractions import Fraction
+from itertools import pairwise
 from math import isfinite
 from types import MappingProxyType
 from typing import Any, Protocol
@@ -18,6 +19,7 @@ from constrained.errors import SchemaError, UnsupportedKeywordError
 from constrained.grammar import shapes
 from constrained.grammar.schema import Subschema, escape
 from constrained.grammar.shapes import (
+    ALL_KINDS,
     ANY,
     ARRAY,
     FALSE,
@@ -39,22 +41,23 @@ from constrained.grammar.shapes import (
 class Context(Protocol):
     """What a rule may ask of the compile that it is part of."""
 
-    asserts_formats: bool
+    def child(self, sub: Subschema, *path: str | int, contents: Any, meets: bool = True) -> NodeKey:
+        """The obligation to meet the subschema at `path` below `sub`, or not to."""
 
-    def child(self, sub: Subschema, *path: str | int, contents: Any) -> NodeKey:
-        """The obligation to meet the subschema at `path` below `sub`."""
+    def constant(self, sub: Subschema, keyword: str, value: Any, meets: bool = True) -> NodeKey:
+        """The obligation to equal `value`, or not to."""
 
-    def constant(self, sub: Subschema, keyword: str, value: Any) -> NodeKey:
-        """The obligation to equal `value`."""
+    def arms_of(self, sub: Subschema, *path: str | int, contents: Any, meets: bool = True) -> list[Arm]:
+        """The arms of a subschema that applies to the same value, or of its complement."""
 
-    def arms_of(self, sub: Subschema, *path: str | int, contents: Any) -> list[Arm]:
-        """The arms of a subschema that applies to the same value."""
-
-    def arms_of_reference(self, sub: Subschema, ref: Any) -> list[Arm]:
-        """The arms of the subschema that a reference leads to."""
+    def arms_of_reference(self, sub: Subschema, ref: Any, meets: bool = True) -> list[Arm]:
+        """The arms of the subschema that a reference leads to, or of its complement."""
 
     def product(self, sub: Subschema, parts: list[list[Arm]]) -> list[Arm]:
         """The arms that meet one arm of every part."""
+
+    def are_disjoint(self, some: list[Arm], others: list[Arm]) -> bool:
+        """Whether it is plain that no value meets both."""
 
 
 Rule = Callable[[Context, Subschema], list[Arm]]
@@ -62,11 +65,17 @@ Rule = Callable[[Context, Subschema], list[Arm]]
 
 @dataclass(frozen=True, slots=True)
 class Keyword:
-    """A keyword with a rule, and the drafts that know it (first and last year or number)."""
+    """A keyword's rule, the rule of its complement, and the drafts that know it (first and last)."""
 
     rule: Rule
+    complement: Rule
     since: int = 4
     until: int = 9999
+
+
+def negation_refusal(sub: Subschema, keyword: str) -> UnsupportedKeywordError:
+    """The error for an assertion whose complement is not built yet."""
+    return UnsupportedKeywordError("this assertion cannot be negated yet (by not, oneOf or if)", sub.pointer, keyword)
 
 
 def exact(value: Any, sub: Subschema, keyword: str) -> Fraction:
@@ -117,6 +126,13 @@ def type_(context: Context, sub: Subschema) -> list[Arm]:
     return [Arm(kinds, number=NumberSet(integer=whole))]
 
 
+def not_type(context: Context, sub: Subschema) -> list[Arm]:
+    """None of the types."""
+    [arm] = type_(context, sub)
+    rest = [Arm(ALL_KINDS - arm.kinds)]
+    return [*rest, replace(ANY.only(NUMBER), number=NumberSet(fractional=True))] if arm.number.integer else rest
+
+
 def enum(context: Context, sub: Subschema) -> list[Arm]:
     """`enum`: a list of values."""
     return _constants(context, sub, "enum", _expect(sub, "enum", list, "a list of values"))
@@ -156,6 +172,45 @@ def _constants(context: Context, sub: Subschema, keyword: str, values: list[Any]
     return arms
 
 
+def not_enum(context: Context, sub: Subschema) -> list[Arm]:
+    """None of the values."""
+    return _not_constants(context, sub, "enum", _expect(sub, "enum", list, "a list of values"))
+
+
+def not_const(context: Context, sub: Subschema) -> list[Arm]:
+    """Any other value."""
+    return _not_constants(context, sub, "const", [sub.contents["const"]])
+
+
+def _not_constants(context: Context, sub: Subschema, keyword: str, values: list[Any]) -> list[Arm]:
+    """Scalars are taken out of their kinds; each array may differ in length or in an item."""
+    if any(isinstance(value, Mapping) for value in values):
+        raise negation_refusal(sub, keyword)
+    [scalars] = _constants(context, sub, keyword, [value for value in values if not isinstance(value, list)])
+    arrays = [_not_array_value(context, sub, keyword, value) for value in values if isinstance(value, list)]
+    return context.product(sub, [_not_scalars(scalars), *arrays])
+
+
+def _not_scalars(arm: Arm) -> list[Arm]:
+    numbers = sorted(arm.number.values or ())
+    others = replace(
+        ANY.only(*(ALL_KINDS - {NUMBER} - (arm.kinds & {NULL, TRUE, FALSE}))),
+        string=StringSet(excluded=arm.string.values or frozenset()),
+    )
+    ends = [None, *(Bound(value, exclusive=True) for value in numbers), None]
+    between = [NumberSet(low, high) for low, high in pairwise(ends)]
+    return [others, *(replace(ANY.only(NUMBER), number=numbers) for numbers in between)]
+
+
+def _not_array_value(context: Context, sub: Subschema, keyword: str, values: list[Any]) -> list[Arm]:
+    different = [ArrayShape(min_items=len(values) + 1)]
+    different += [ArrayShape(max_items=len(values) - 1)] if values else []
+    for index, value in enumerate(values):
+        differs = context.constant(sub, keyword, value, meets=False)
+        different.append(ArrayShape((*[shapes.ANYTHING] * index, differs), min_items=index + 1))
+    return [ANY.only(*(ALL_KINDS - {ARRAY})), *(replace(ANY.only(ARRAY), array=shape) for shape in different)]
+
+
 def _constant_array(context: Context, sub: Subschema, keyword: str, value: list[Any]) -> Arm:
     items = tuple(context.constant(sub, keyword, item) for item in value)
     return replace(ANY.only(ARRAY), array=ArrayShape(items, min_items=len(items), max_items=len(items)))
@@ -188,6 +243,21 @@ def object_(context: Context, sub: Subschema) -> list[Arm]:
     return [Arm(object=ObjectShape(MappingProxyType(members), additional, frozenset(required)))]
 
 
+def not_object(context: Context, sub: Subschema) -> list[Arm]:
+    """An object with a member that fails its schema, or without one that is required."""
+    [arm] = object_(context, sub)
+    nothing = context.child(sub, "required", contents=False)
+    if arm.object.additional != shapes.ANYTHING:
+        raise negation_refusal(sub, "additionalProperties")
+    wrong = []
+    for name, value in sub.contents.get("properties", {}).items():
+        if arm.object.properties[name] != shapes.ANYTHING:
+            fails = context.child(sub, "properties", name, contents=value, meets=False)
+            wrong.append(ObjectShape(MappingProxyType({name: fails}), required=frozenset((name,))))
+    wrong += [ObjectShape(MappingProxyType({name: nothing})) for name in arm.object.properties if name in arm.object.required]
+    return [replace(ANY.only(OBJECT), object=shape) for shape in wrong]
+
+
 def array(context: Context, sub: Subschema) -> list[Arm]:
     """`prefixItems`, `items`, `additionalItems`, `minItems` and `maxItems` of one subschema, together."""
     contents = sub.contents
@@ -209,14 +279,52 @@ def _tuple(context: Context, sub: Subschema, keyword: str) -> tuple[NodeKey, ...
     return tuple(context.child(sub, keyword, index, contents=value) for index, value in enumerate(items))
 
 
+def not_array(context: Context, sub: Subschema) -> list[Arm]:
+    """An array of another length, or with an item that fails its schema."""
+    [arm] = array(context, sub)
+    shape, wrong = arm.array, []
+    if shape.min_items > 0:
+        wrong.append(ArrayShape(max_items=shape.min_items - 1))
+    if shape.max_items < shapes.UNBOUNDED:
+        wrong.append(ArrayShape(min_items=shape.max_items + 1))
+    keyword = "prefixItems" if sub.draft >= 2020 else "items"
+    for index, key in enumerate(shape.prefix):
+        if key != shapes.ANYTHING:
+            fails = context.child(sub, keyword, index, contents=sub.contents[keyword][index], meets=False)
+            wrong.append(ArrayShape((*[shapes.ANYTHING] * index, fails), min_items=index + 1))
+    if shape.rest != shapes.ANYTHING:
+        rest_keyword = "additionalItems" if keyword == "items" and isinstance(sub.contents.get("items"), list) else "items"
+        if sub.contents[rest_keyword] is not False:
+            raise negation_refusal(sub, rest_keyword)
+        wrong.append(ArrayShape(min_items=len(shape.prefix) + 1))
+    return [replace(ANY.only(ARRAY), array=other) for other in wrong]
+
+
 def string(context: Context, sub: Subschema) -> list[Arm]:
     """`minLength` and `maxLength`: code points of the decoded string."""
     return [Arm(string=StringSet(_count(sub, "minLength", 0), _count(sub, "maxLength", shapes.UNBOUNDED)))]
 
 
+def not_string(context: Context, sub: Subschema) -> list[Arm]:
+    """A string that is too short or too long."""
+    [arm] = string(context, sub)
+    wrong = [StringSet(max_len=arm.string.min_len - 1)] if arm.string.min_len else []
+    wrong += [StringSet(min_len=arm.string.max_len + 1)] if arm.string.max_len < shapes.UNBOUNDED else []
+    return [replace(ANY.only(STRING), string=other) for other in wrong]
+
+
 def number(context: Context, sub: Subschema) -> list[Arm]:
     """`minimum`, `maximum`, `exclusiveMinimum`, `exclusiveMaximum` (draft 4: booleans beside the plain bounds)."""
     return [Arm(number=NumberSet(_bound(sub, "Minimum", 1), _bound(sub, "Maximum", -1)))]
+
+
+def not_number(context: Context, sub: Subschema) -> list[Arm]:
+    """A number beyond a bound."""
+    [arm] = number(context, sub)
+    low, high = arm.number.lower, arm.number.upper
+    wrong = [NumberSet(upper=Bound(low.value, not low.exclusive))] if low is not None else []
+    wrong += [NumberSet(lower=Bound(high.value, not high.exclusive))] if high is not None else []
+    return [replace(ANY.only(NUMBER), number=other) for other in wrong]
 
 
 def _bound(sub: Subschema, name: str, sign: int) -> Bound | None:
@@ -235,23 +343,130 @@ def _bound(sub: Subschema, name: str, sign: int) -> Bound | None:
 
 def any_of(context: Context, sub: Subschema) -> list[Arm]:
     """`anyOf`: the arms of all members."""
-    arms: list[Arm] = []
-    for index, value in enumerate(_schemas(sub, "anyOf")):
-        arms += context.arms_of(sub, "anyOf", index, contents=value)
-    return arms
+    return [arm for arms in _members(context, sub, "anyOf") for arm in arms]
+
+
+def not_any_of(context: Context, sub: Subschema) -> list[Arm]:
+    """No member."""
+    return context.product(sub, _members(context, sub, "anyOf", meets=False))
 
 
 def all_of(context: Context, sub: Subschema) -> list[Arm]:
     """`allOf`: arms that meet one arm of every member."""
-    members = _schemas(sub, "allOf")
-    return context.product(sub, [context.arms_of(sub, "allOf", i, contents=v) for i, v in enumerate(members)])
+    return context.product(sub, _members(context, sub, "allOf"))
 
 
-def _schemas(sub: Subschema, keyword: str) -> list[Any]:
+def not_all_of(context: Context, sub: Subschema) -> list[Arm]:
+    """Some member fails."""
+    return [arm for arms in _members(context, sub, "allOf", meets=False) for arm in arms]
+
+
+def one_of(context: Context, sub: Subschema) -> list[Arm]:
+    """`oneOf`: the arms of each member, without those of the members that it is not plainly disjoint from."""
+    members = _members(context, sub, "oneOf")
+    values = sub.contents["oneOf"]
+    found: list[Arm] = []
+    for index, arms in enumerate(members):
+        parts = [arms]
+        for other, others in enumerate(members):
+            if other != index and not context.are_disjoint(arms, others):
+                parts.append(context.arms_of(sub, "oneOf", other, contents=values[other], meets=False))
+        found += context.product(sub, parts)
+    return found
+
+
+def not_one_of(context: Context, sub: Subschema) -> list[Arm]:
+    """No member, or two."""
+    members = _members(context, sub, "oneOf")
+    none = context.product(sub, _members(context, sub, "oneOf", meets=False))
+    pairs = [context.product(sub, [a, b]) for i, a in enumerate(members) for b in members[i + 1 :]]
+    return none + [arm for pair in pairs for arm in pair]
+
+
+def _members(context: Context, sub: Subschema, keyword: str, meets: bool = True) -> list[list[Arm]]:
     members: list[Any] = _expect(sub, keyword, list, "a list of schemas")
     if not members:
         raise SchemaError("the list of schemas is empty: at least one is needed", sub.pointer, keyword)
-    return members
+    return [context.arms_of(sub, keyword, index, contents=value, meets=meets) for index, value in enumerate(members)]
+
+
+def not_(context: Context, sub: Subschema) -> list[Arm]:
+    """`not`: the complement."""
+    return context.arms_of(sub, "not", contents=sub.contents["not"], meets=False)
+
+
+def not_not(context: Context, sub: Subschema) -> list[Arm]:
+    """The schema itself."""
+    return context.arms_of(sub, "not", contents=sub.contents["not"])
+
+
+def if_(context: Context, sub: Subschema) -> list[Arm]:
+    """`if`, `then` and `else`, together."""
+    return _branches(context, sub, meets=True)
+
+
+def not_if(context: Context, sub: Subschema) -> list[Arm]:
+    """The branch that counts fails."""
+    return _branches(context, sub, meets=False)
+
+
+def _branches(context: Context, sub: Subschema, meets: bool) -> list[Arm]:
+    found: list[Arm] = []
+    if "then" not in sub.contents and "else" not in sub.contents:
+        return [ANY] if meets else []
+    for keyword, holds in (("then", True), ("else", False)):
+        condition = context.arms_of(sub, "if", contents=sub.contents["if"], meets=holds)
+        branch = context.arms_of(sub, keyword, contents=sub.contents.get(keyword, True), meets=meets)
+        found += context.product(sub, [condition, branch])
+    return found
+
+
+def dependencies(context: Context, sub: Subschema) -> list[Arm]:
+    """`dependentRequired`, `dependentSchemas` and, up to draft 7, `dependencies`: for each name, it is absent or all holds."""
+    parts = []
+    for keyword, name, value in _dependencies(sub):
+        absent = Arm(object=ObjectShape(MappingProxyType({name: context.child(sub, keyword, contents=False)})))
+        there = _with_keys((name,))
+        if isinstance(value, list):
+            parts.append([absent, _with_keys((name, *value))])
+        else:
+            schema = context.arms_of(sub, keyword, name, contents=value)
+            parts.append([absent, *context.product(sub, [[there], schema])])
+    return context.product(sub, parts)
+
+
+def not_dependencies(context: Context, sub: Subschema) -> list[Arm]:
+    """Some name is there and what it asks for does not hold."""
+    found: list[Arm] = []
+    for keyword, name, value in _dependencies(sub):
+        there = [_with_keys((name,))]
+        if isinstance(value, list):
+            nothing = context.child(sub, keyword, contents=False)
+            lacking = [Arm(object=ObjectShape(MappingProxyType({other: nothing}))) for other in value]
+            found += context.product(sub, [there, lacking])
+        else:
+            found += context.product(sub, [there, context.arms_of(sub, keyword, name, contents=value, meets=False)])
+    return found
+
+
+def _with_keys(names: tuple[str, ...]) -> Arm:
+    members = MappingProxyType(dict.fromkeys(names, shapes.ANYTHING))
+    return replace(ANY.only(OBJECT), object=ObjectShape(members, required=frozenset(names)))
+
+
+def _dependencies(sub: Subschema) -> list[tuple[str, str, Any]]:
+    found = []
+    for keyword in ("dependentRequired", "dependentSchemas", "dependencies"):
+        if not applies(sub, keyword) or keyword not in sub.contents:
+            continue
+        for name, value in _expect(sub, keyword, Mapping, "an object").items():
+            names = isinstance(value, list) and all(isinstance(other, str) for other in value)
+            if keyword == "dependentRequired" and not names:
+                raise SchemaError(f"{value!r} is not a list of names", sub.pointer, keyword)
+            if isinstance(value, list) and (keyword == "dependentSchemas" or not names):
+                raise SchemaError(f"{value!r} is not a schema", sub.pointer, keyword)
+            found.append((keyword, name, value))
+    return found
 
 
 def ref(context: Context, sub: Subschema) -> list[Arm]:
@@ -259,27 +474,39 @@ def ref(context: Context, sub: Subschema) -> list[Arm]:
     return context.arms_of_reference(sub, sub.contents["$ref"])
 
 
+def not_ref(context: Context, sub: Subschema) -> list[Arm]:
+    """The complement of what it leads to."""
+    return context.arms_of_reference(sub, sub.contents["$ref"], meets=False)
+
+
+# In this order the rules of one subschema are met: its own members come before those of what it applies in place.
 RULES: dict[str, Keyword] = {
-    "$ref": Keyword(ref),
-    "type": Keyword(type_),
-    "enum": Keyword(enum),
-    "const": Keyword(const, since=6),
-    "properties": Keyword(object_),
-    "required": Keyword(object_),
-    "additionalProperties": Keyword(object_),
-    "prefixItems": Keyword(array, since=2020),
-    "items": Keyword(array),
-    "additionalItems": Keyword(array, until=2019),
-    "minItems": Keyword(array),
-    "maxItems": Keyword(array),
-    "minLength": Keyword(string),
-    "maxLength": Keyword(string),
-    "minimum": Keyword(number),
-    "maximum": Keyword(number),
-    "exclusiveMinimum": Keyword(number),
-    "exclusiveMaximum": Keyword(number),
-    "anyOf": Keyword(any_of),
-    "allOf": Keyword(all_of),
+    "type": Keyword(type_, not_type),
+    "enum": Keyword(enum, not_enum),
+    "const": Keyword(const, not_const, since=6),
+    "properties": Keyword(object_, not_object),
+    "required": Keyword(object_, not_object),
+    "additionalProperties": Keyword(object_, not_object),
+    "prefixItems": Keyword(array, not_array, since=2020),
+    "items": Keyword(array, not_array),
+    "additionalItems": Keyword(array, not_array, until=2019),
+    "minItems": Keyword(array, not_array),
+    "maxItems": Keyword(array, not_array),
+    "minLength": Keyword(string, not_string),
+    "maxLength": Keyword(string, not_string),
+    "minimum": Keyword(number, not_number),
+    "maximum": Keyword(number, not_number),
+    "exclusiveMinimum": Keyword(number, not_number),
+    "exclusiveMaximum": Keyword(number, not_number),
+    "$ref": Keyword(ref, not_ref),
+    "allOf": Keyword(all_of, not_all_of),
+    "anyOf": Keyword(any_of, not_any_of),
+    "oneOf": Keyword(one_of, not_one_of),
+    "not": Keyword(not_, not_not),
+    "if": Keyword(if_, not_if, since=7),
+    "dependentRequired": Keyword(dependencies, not_dependencies, since=2019),
+    "dependentSchemas": Keyword(dependencies, not_dependencies, since=2019),
+    "dependencies": Keyword(dependencies, not_dependencies, until=7),
 }
 
 # Keywords that assert and have no rule yet: (first draft, last draft, the values with which they assert nothing).
@@ -292,12 +519,6 @@ REFUSED: dict[str, tuple[int, int, tuple[Any, ...]]] = {
     "propertyNames": (6, 9999, (True, {})),
     "minProperties": (4, 9999, (0,)),
     "maxProperties": (4, 9999, ()),
-    "dependencies": (4, 7, ({},)),
-    "dependentRequired": (2019, 9999, ({},)),
-    "dependentSchemas": (2019, 9999, ({},)),
-    "oneOf": (4, 9999, ()),
-    "not": (4, 9999, ()),
-    "if": (7, 9999, ()),
     "unevaluatedItems": (2019, 9999, (True, {})),
     "unevaluatedProperties": (2019, 9999, (True, {})),
     "$recursiveRef": (2019, 2019, ()),
@@ -363,11 +584,12 @@ def ref_stands_alone(sub: Subschema) -> bool:
     return sub.draft <= 7 and "$ref" in sub.contents
 
 
-def rules_of(sub: Subschema) -> list[Rule]:
-    """The distinct rules that apply to the keywords of `sub`, in the order of its keywords."""
+def rules_of(sub: Subschema) -> list[Keyword]:
+    """The keywords of `sub` with distinct rules, in the order of the table."""
     if ref_stands_alone(sub):
-        return [ref]
-    return list(dict.fromkeys(RULES[name].rule for name in sub.contents if applies(sub, name)))
+        return [RULES["$ref"]]
+    found = {RULES[name].rule: RULES[name] for name in RULES if name in sub.contents and applies(sub, name)}
+    return list(found.values())
 
 
 def describe(sub: Subschema, keyword: str) -> str:

@@ -127,7 +127,7 @@ class Locations:
 
     def _declared(self, keys: tuple[NodeKey, ...]) -> tuple[Any, ...]:
         """The scalars that the `enum`s of the subschemas list, in their order."""
-        subs = [self.nodes.landing(self.nodes.document.subschemas[i]).contents for key in keys for i in key]
+        subs = [self.nodes.landing(self.nodes.document.subschemas[i - 1]).contents for key in keys for i in key if i > 0]
         listed = (value for contents in subs if isinstance(contents, dict) for value in contents.get("enum", ()))
         return tuple(value for value in listed if not isinstance(value, (list, dict)))
 

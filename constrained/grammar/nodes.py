@@ -33,6 +33,7 @@ from constrained.grammar.shapes import (
 from constrained.options import CompileOptions
 
 INFINITE = 1 << 60
+_GLANCE = 3  # how deep `are_disjoint` looks into required members
 
 
 @dataclass(slots=True)
@@ -67,9 +68,9 @@ class Nodes:
         self.asserts_formats = options.formats == "assert"
         self._limits = options.limits
         self.document = SchemaDocument(schema, options.registry)
-        self._arms: dict[int, list[Arm]] = {}
-        self._open: set[int] = set()
-        self._constants: dict[tuple[int, str, str], NodeKey] = {}
+        self._arms: dict[tuple[int, bool], list[Arm]] = {}
+        self._open: set[tuple[int, bool]] = set()
+        self._constants: dict[tuple[int, str, str], Subschema] = {}
         self._nodes: dict[NodeKey, Node] = {}
         self.root = self._key(self.document.root)
         self._expand_all()
@@ -85,8 +86,8 @@ class Nodes:
         return iter(self._nodes.values())
 
     def subschema(self, key: NodeKey) -> Subschema | None:
-        """The one subschema that a node stands for; None where several meet."""
-        return self.document.subschemas[key[0]] if len(key) == 1 else None
+        """The one subschema that a node stands for; None where several meet, or a complement."""
+        return self.document.subschemas[key[0] - 1] if len(key) == 1 and key[0] > 0 else None
 
     def landing(self, sub: Subschema) -> Subschema:
         """Where a subschema that is nothing but a reference leads to."""
@@ -102,28 +103,60 @@ class Nodes:
 
     # -- what the rules ask for (keywords.Context)
 
-    def child(self, sub: Subschema, *path: str | int, contents: Any) -> NodeKey:
-        """The obligation to meet the subschema at `path` below `sub`."""
-        return self._key(self.document.child(sub, *path, contents=contents))
+    def child(self, sub: Subschema, *path: str | int, contents: Any, meets: bool = True) -> NodeKey:
+        """The obligation to meet the subschema at `path` below `sub`, or not to."""
+        return self._key(self.document.child(sub, *path, contents=contents), meets)
 
-    def constant(self, sub: Subschema, keyword: str, value: Any) -> NodeKey:
-        """The obligation to equal `value`, as a subschema of its own."""
-        key = (sub.id, keyword, texts.canonical(value))
-        if key not in self._constants:
-            self._constants[key] = self._key(self.document.child(sub, keyword, contents={"enum": [value]}))
-        return self._constants[key]
+    def constant(self, sub: Subschema, keyword: str, value: Any, meets: bool = True) -> NodeKey:
+        """The obligation to equal `value`, as a subschema of its own, or not to."""
+        name = (sub.id, keyword, texts.canonical(value))
+        if name not in self._constants:
+            self._constants[name] = self.document.child(sub, keyword, contents={"enum": [value]})
+        return self._key(self._constants[name], meets)
 
-    def arms_of(self, sub: Subschema, *path: str | int, contents: Any) -> list[Arm]:
-        """The arms of a subschema that applies to the same value; a union member marks its arms as its own."""
+    def arms_of(self, sub: Subschema, *path: str | int, contents: Any, meets: bool = True) -> list[Arm]:
+        """The arms of a subschema that applies to the same value, or of its complement; a union's member marks its arms."""
         child = self.document.child(sub, *path, contents=contents)
-        arms = self._expand(child)
-        if path[0] != "anyOf":
+        arms = self._expand(child, meets)
+        if not meets:
+            return [replace(arm, origin=-1) if arm.origin >= 0 else arm for arm in arms]
+        if path[0] not in ("anyOf", "oneOf"):
             return arms
         return [replace(arm, origin=child.id) if arm.origin < 0 else arm for arm in arms]
 
-    def arms_of_reference(self, sub: Subschema, ref: Any) -> list[Arm]:
-        """The arms of the subschema that a reference leads to."""
-        return self._expand(self.document.refer(sub, ref))
+    def arms_of_reference(self, sub: Subschema, ref: Any, meets: bool = True) -> list[Arm]:
+        """The arms of the subschema that a reference leads to, or of its complement."""
+        return self._expand(self.document.refer(sub, ref), meets)
+
+    def are_disjoint(self, some: list[Arm], others: list[Arm]) -> bool:
+        """Whether it is plain that no value meets both: kinds, finite sets, bounds, or a required member that shows it."""
+        return all(self._is_plainly_empty(a.meet(b), _GLANCE) for a in some for b in others)
+
+    def _is_plainly_empty(self, arm: Arm, depth: int) -> bool:
+        if arm.kinds & {NULL, TRUE, FALSE}:
+            return False
+        if NUMBER in arm.kinds and texts.min_number_len(arm.number) is not None:
+            return False
+        if STRING in arm.kinds and texts.min_string_len(arm.string) is not None:
+            return False
+        if ARRAY in arm.kinds:
+            items = [arm.array.item(i) for i in range(min(arm.array.min_items, len(arm.array.prefix)))]
+            if arm.array.min_items <= arm.array.max_items and not any(self._has_plainly_none(item, depth) for item in items):
+                return False
+        if OBJECT in arm.kinds:
+            return any(self._has_plainly_none(arm.object.member(name), depth) for name in arm.object.required)
+        return True
+
+    def _has_plainly_none(self, key: NodeKey, depth: int) -> bool:
+        """Whether a glance shows that no value meets a node; a schema that is being expanded is not looked into."""
+        if depth == 0 or not key:
+            return False
+        try:
+            subs = [self._obligation(i) for i in key]
+            arms = self.product(subs[0][0], [self._expand(*sub) for sub in subs])
+        except SchemaError:
+            return False  # what is wrong with it is said when its own turn comes
+        return all(self._is_plainly_empty(arm, depth - 1) for arm in arms)
 
     def product(self, sub: Subschema, parts: list[list[Arm]]) -> list[Arm]:
         """The arms that meet one arm of every part, without those that leave no kind of value."""
@@ -136,32 +169,46 @@ class Nodes:
 
     # -- expansion
 
-    def _key(self, sub: Subschema) -> NodeKey:
-        return () if sub.contents is True or sub.contents == {} else (sub.id,)
+    def _key(self, sub: Subschema, meets: bool = True) -> NodeKey:
+        if (sub.contents is True or sub.contents == {}) if meets else sub.contents is False:
+            return ()
+        return (sub.id + 1 if meets else -(sub.id + 1),)
 
-    def _expand(self, sub: Subschema) -> list[Arm]:
-        if sub.id in self._arms:
-            return self._arms[sub.id]
-        if sub.id in self._open:
+    def _obligation(self, signed: int) -> tuple[Subschema, bool]:
+        return self.document.subschemas[abs(signed) - 1], signed > 0
+
+    def _expand(self, sub: Subschema, meets: bool = True) -> list[Arm]:
+        """The arms of a subschema, or of its complement."""
+        place = (sub.id, meets)
+        if place in self._arms:
+            return self._arms[place]
+        if place in self._open:
             raise SchemaError("this schema refers to itself without going into a member or an item", sub.pointer)
         if len(self._open) > self._limits.max_schema_depth:
             raise FuelError(
                 f"more than {self._limits.max_schema_depth} schemas inside each other (max_schema_depth)", sub.pointer
             )
-        self._open.add(sub.id)
-        arms = self._expand_keywords(sub) if not isinstance(sub.contents, bool) else [ANY] if sub.contents else []
-        self._open.remove(sub.id)
-        self._arms[sub.id] = arms
+        self._open.add(place)
+        try:
+            if isinstance(sub.contents, bool):
+                arms = [ANY] if sub.contents == meets else []
+            else:
+                arms = self._expand_keywords(sub, meets)
+        finally:
+            self._open.remove(place)
+        self._arms[place] = arms
         return arms
 
-    def _expand_keywords(self, sub: Subschema) -> list[Arm]:
-        rules = keywords.rules_of(sub)
+    def _expand_keywords(self, sub: Subschema, meets: bool) -> list[Arm]:
         if not keywords.ref_stands_alone(sub):
             for name in sub.contents:
                 refusal = keywords.refusal(self, sub, name)
                 if refusal is not None:
                     raise refusal
-        return self.product(sub, [rule(self, sub) for rule in rules])
+        rules = keywords.rules_of(sub)
+        if meets:
+            return self.product(sub, [keyword.rule(self, sub) for keyword in rules])
+        return [arm for keyword in rules for arm in keyword.complement(self, sub)]
 
     def _expand_all(self) -> None:
         pending: list[NodeKey] = [self.root]
@@ -170,14 +217,14 @@ class Nodes:
             if key in self._nodes:
                 continue
             if len(self._nodes) >= self._limits.max_nodes:
-                where = self.document.subschemas[key[0]].pointer if key else ""
+                where = self._obligation(key[0])[0].pointer if key else ""
                 raise FuelError(f"more than {self._limits.max_nodes} nodes (max_nodes)", where)
             node = self._nodes[key] = self._make(key)
             pending += _children(node)
 
     def _make(self, key: NodeKey) -> Node:
-        subs = [self.document.subschemas[i] for i in key]
-        arms = self.product(subs[0], [self._expand(sub) for sub in subs]) if subs else [ANY]
+        subs = [self._obligation(i) for i in key]
+        arms = self.product(subs[0][0], [self._expand(*sub) for sub in subs]) if subs else [ANY]
         kinds = frozenset[str]().union(*(arm.kinds for arm in arms))
         return Node(
             key,

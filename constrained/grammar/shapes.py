@@ -1,7 +1,7 @@
 """The sets of values that one alternative of a node allows, by JSON type, and their intersections.
 
-Everything here is immutable and knows no bytes. Children are named by `NodeKey`: the sorted tuple of the ids of all
-subschemas that the child value must meet together (the empty tuple is "anything").
+Everything here is immutable and knows no bytes. Children are named by `NodeKey`: the sorted tuple of all obligations that
+the child value must meet together (the empty tuple is "anything").
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from types import MappingProxyType
 
+# Obligations are signed: i + 1 is "meets subschema i", -(i + 1) is "does not".
 NodeKey = tuple[int, ...]
 ANYTHING: NodeKey = ()
 UNBOUNDED = 1 << 30
@@ -25,7 +26,7 @@ def join(a: NodeKey, b: NodeKey) -> NodeKey:
         return b
     if not b:
         return a
-    return tuple(sorted({*a, *b}))
+    return tuple(sorted({*a, *b}, key=abs))
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,15 +39,19 @@ class Bound:
 
 @dataclass(frozen=True, slots=True)
 class NumberSet:
-    """Numbers between two bounds; whole numbers only where `integer`; one of `values` only where that is not None."""
+    """Numbers between two bounds: whole ones only where `integer`, none of those where `fractional`.
+
+    One of `values` only where that is not None.
+    """
 
     lower: Bound | None = None
     upper: Bound | None = None
     integer: bool = False
+    fractional: bool = False
     values: frozenset[Fraction] | None = None
 
     def __contains__(self, value: Fraction) -> bool:
-        if self.integer and value.denominator != 1:
+        if (self.integer and value.denominator != 1) or (self.fractional and value.denominator == 1):
             return False
         if self.values is not None and value not in self.values:
             return False
@@ -58,7 +63,10 @@ class NumberSet:
     def meet(self, other: NumberSet) -> NumberSet:
         """The intersection; finite sets are filtered at once."""
         both = NumberSet(
-            _tighter(self.lower, other.lower, 1), _tighter(self.upper, other.upper, -1), self.integer or other.integer
+            _tighter(self.lower, other.lower, 1),
+            _tighter(self.upper, other.upper, -1),
+            self.integer or other.integer,
+            self.fractional or other.fractional,
         )
         if self.values is None and other.values is None:
             return both
@@ -77,19 +85,23 @@ def _tighter(a: Bound | None, b: Bound | None, sign: int) -> Bound | None:
 
 @dataclass(frozen=True, slots=True)
 class StringSet:
-    """Strings of `min_len` to `max_len` code points; one of `values` only where that is not None."""
+    """Strings of `min_len` to `max_len` code points, none of `excluded`; one of `values` only where that is not None."""
 
     min_len: int = 0
     max_len: int = UNBOUNDED
     values: frozenset[str] | None = None
+    excluded: frozenset[str] = frozenset()
 
     def __contains__(self, text: str) -> bool:
-        return self.min_len <= len(text) <= self.max_len and (self.values is None or text in self.values)
+        fits = self.min_len <= len(text) <= self.max_len and text not in self.excluded
+        return fits and (self.values is None or text in self.values)
 
     def meet(self, other: StringSet) -> StringSet:
         """The intersection; finite sets are filtered at once."""
         if self.values is None and other.values is None:
-            return StringSet(max(self.min_len, other.min_len), min(self.max_len, other.max_len))
+            least, most = max(self.min_len, other.min_len), min(self.max_len, other.max_len)
+            excluded = frozenset(v for v in self.excluded | other.excluded if least <= len(v) <= most)
+            return StringSet(least, most, excluded=excluded)
         candidates = self.values if self.values is not None else other.values
         assert candidates is not None
         return StringSet(values=frozenset(v for v in candidates if v in self and v in other))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from decimal import Decimal
 from fractions import Fraction
+from itertools import product
 from math import ceil, floor
 from typing import Any
 
@@ -73,7 +74,7 @@ def shortest_number(numbers: NumberSet) -> str | None:
         return min(texts, key=lambda text: (len(text), text), default=None)
     if Fraction(0) in numbers:
         return "0"
-    for digits in range(1 if numbers.integer else MAX_DIGITS + 1):
+    for digits in range(int(numbers.fractional), 1 if numbers.integer else MAX_DIGITS + 1):
         for value in _nearest_to_zero(numbers, digits):
             text = decimal_text(value)
             if value in numbers and text is not None and len(text.lstrip("-").split(".")[0]) <= MAX_DIGITS:
@@ -82,9 +83,9 @@ def shortest_number(numbers: NumberSet) -> str | None:
 
 
 def _nearest_to_zero(numbers: NumberSet, digits: int) -> list[Fraction]:
-    """The values with `digits` decimals that lie nearest to zero inside the bounds, one a side; zero is not in the set."""
+    """Values with `digits` decimals that lie nearest to zero inside the bounds; zero is not in the set."""
     scale = 10**digits
-    found: list[Fraction] = []
+    found = [Fraction(1, scale), Fraction(-1, scale)]
     if numbers.lower is not None and numbers.lower.value >= 0:
         low = ceil(numbers.lower.value * scale)
         found = [Fraction(low, scale), Fraction(low + 1, scale)]
@@ -104,15 +105,24 @@ def shortest_string(strings: StringSet) -> bytes | None:
     """The shortest JSON string in the set; None where the set is empty."""
     if strings.values is not None:
         return min((quote(value) for value in strings.values), key=lambda text: (len(text), text), default=None)
-    if strings.min_len > strings.max_len or strings.min_len >= UNBOUNDED:
+    if strings.min_len >= UNBOUNDED:
         return None
-    return b'"' + b"a" * strings.min_len + b'"'
+    for length in range(strings.min_len, min(strings.max_len, strings.min_len + 1) + 1):
+        # Only the last characters vary: a few hundred candidates are more than any finite exclusion here needs.
+        fixed, free = "a" * max(length - 3, 0), min(length, 3)
+        for ending in product(_LETTERS, repeat=free):
+            if (text := fixed + "".join(ending)) not in strings.excluded:
+                return quote(text)
+    return None
 
 
 def min_string_len(strings: StringSet) -> int | None:
-    """Bytes of `shortest_string` without building it; None where the set is empty."""
-    if strings.values is not None:
-        return min((len(quote(value)) for value in strings.values), default=None)
-    if strings.min_len > strings.max_len or strings.min_len >= UNBOUNDED:
-        return None
-    return strings.min_len + 2
+    """Bytes of `shortest_string`; None where the set is empty."""
+    if strings.values is None and not strings.excluded:
+        empty = strings.min_len > strings.max_len or strings.min_len >= UNBOUNDED
+        return None if empty else strings.min_len + 2
+    text = shortest_string(strings)
+    return None if text is None else len(text)
+
+
+_LETTERS = "abcdefghijklmnopqrstuvwxyz"

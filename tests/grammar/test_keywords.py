@@ -126,6 +126,77 @@ def test_values(schema: Any, accepts: list[Any], rejects: list[Any]) -> None:
     check(schema, accepts, rejects)
 
 
+@pytest.mark.parametrize(
+    ("schema", "accepts", "rejects"),
+    [
+        (
+            {"not": {"type": ["string", "integer"]}},
+            [None, 1.5, [], Raw("-0.5"), Raw("1.50")],
+            ["a", 1, 0, Raw("1.0"), Raw("2e3")],
+        ),
+        (
+            {"not": {"enum": ["a", "bb", 3, None]}},
+            ["b", "", "aa", 4, 2.5, False, []],
+            ["a", "bb", Raw('"\\u0062b"'), 3, Raw("3.0"), None],
+        ),
+        ({"not": {"const": [1, "x"]}}, [[], [1], [1, "y"], [2, "x"], [1, "x", 0], {}], [[1, "x"]]),
+        ({"type": "string", "not": {"const": "ab"}, "maxLength": 2}, ["", "a", "ac", "é"], ["ab", "abc"]),
+        ({"type": "string", "not": {"minLength": 3}}, ["", "ab"], ["abc"]),
+        ({"type": "number", "not": {"minimum": 3, "maximum": 5}}, [2.9, 5.1, -7], [3, 4, 5]),
+        ({"not": {"required": ["a", "b"]}}, [{}, {"a": 1}, {"b": 1}, {"c": 1}], [{"a": 1, "b": 1}, 3]),
+        ({"not": {"properties": {"a": {"type": "string"}}}}, [{"a": 1}, {"a": None, "b": 1}], [{}, {"a": "x"}, 3]),
+        ({"not": {"anyOf": [{"type": "object"}, {"minimum": 3}]}}, [2], [3, {}, "a"]),
+        ({"not": {"not": {"type": "integer"}}}, [1], [1.5, "a"]),
+        ({"oneOf": [{"type": "string"}, {"type": "integer"}]}, ["a", 1], [1.5, None]),
+        ({"oneOf": [{"minimum": 2}, {"maximum": 4}]}, [1, 5], [2, 3, 4, "a"]),
+        (
+            {
+                "oneOf": [
+                    {"properties": {"k": {"const": "x"}}, "required": ["k"]},
+                    {"properties": {"k": {"const": "y"}}, "required": ["k"]},
+                ]
+            },
+            [{"k": "x"}, {"k": "y", "z": 1}],
+            [{}, {"k": "z"}, 3],
+        ),
+        ({"oneOf": [{"required": ["a"]}, {"required": ["b"]}], "type": "object"}, [{"a": 1}, {"b": 1}], [{}, {"a": 1, "b": 1}]),
+        ({"not": {"oneOf": [{"minimum": 2}, {"maximum": 4}]}, "type": "integer"}, [2, 3, 4], [1, 5]),
+        (
+            {
+                "if": {"properties": {"k": {"const": 1}}, "required": ["k"]},
+                "then": {"required": ["a"]},
+                "else": {"required": ["b"]},
+            },
+            [{"k": 1, "a": 0}, {"k": 2, "b": 0}, {"b": 0}, 3],
+            [{"k": 1}, {"k": 1, "b": 0}, {"k": 2}, {}],
+        ),
+        ({"if": {"minimum": 5}, "then": {"maximum": 7}}, [1, 5, 7, "a"], [8]),
+        ({"if": {"minimum": 5}}, [1, 5, "a"], []),
+        ({"not": {"if": {"minimum": 5}, "then": {"maximum": 7}, "else": {"minimum": 3}}, "type": "integer"}, [8, 2], [3, 5, 7]),
+        (
+            {"properties": {"a": {}, "b": {}, "c": {}}, "dependentRequired": {"a": ["b"], "b": ["c"]}},
+            [{}, {"c": 1}, {"b": 1, "c": 1}, {"a": 1, "b": 1, "c": 1}, 3],
+            [{"a": 1}, {"a": 1, "b": 1}, {"b": 1}],
+        ),
+        (
+            {
+                "properties": {"a": {}, "b": {}},
+                "dependentSchemas": {"a": {"required": ["b"], "properties": {"b": {"type": "null"}}}},
+            },
+            [{}, {"b": 1}, {"a": 1, "b": None}],
+            [{"a": 1}, {"a": 1, "b": 1}],
+        ),
+        (
+            {"$schema": DRAFT_7, "properties": {"a": {}, "b": {}}, "dependencies": {"a": ["b"], "c": False}},
+            [{"a": 1, "b": 1}, {"d": 1}],
+            [{"a": 1}, {"c": 1}],
+        ),
+    ],
+)
+def test_what_is_negated_or_chosen(schema: Any, accepts: list[Any], rejects: list[Any]) -> None:
+    check(schema, accepts, rejects)
+
+
 def test_keys_come_in_declared_order_then_the_others_and_never_twice() -> None:
     schema = {"type": "object", "properties": {"a": {}, "b": {}}}
     check(
@@ -148,13 +219,13 @@ def test_the_same_key_may_come_again_in_another_object() -> None:
         ({"pattern": "a"}, "", "pattern"),
         ({"properties": {"a": {"format": "date"}}}, "/properties/a", "format"),
         ({"items": {"uniqueItems": True}}, "/items", "uniqueItems"),
-        ({"$defs": {"a~/b": {"oneOf": [{}]}}, "$ref": "#/$defs/a~0~1b"}, "/$defs/a~0~1b", "oneOf"),
-        ({"anyOf": [{}, {"not": {}}]}, "/anyOf/1", "not"),
         ({"multipleOf": 2}, "", "multipleOf"),
-        ({"if": {}}, "", "if"),
         ({"minProperties": 1}, "", "minProperties"),
+        ({"$defs": {"a~/b": {"contains": {}}}, "$ref": "#/$defs/a~0~1b"}, "/$defs/a~0~1b", "contains"),
+        ({"not": {"additionalProperties": {"type": "string"}}}, "/not", "additionalProperties"),
+        ({"not": {"items": {"type": "string"}}}, "/not", "items"),
+        ({"not": {"const": {"a": 1}}}, "/not", "const"),
         ({"propertyNames": {"maxLength": 3}}, "", "propertyNames"),
-        ({"dependentRequired": {"a": ["b"]}}, "", "dependentRequired"),
         ({"unevaluatedProperties": False}, "", "unevaluatedProperties"),
         ({"$dynamicRef": "#a"}, "", "$dynamicRef"),
         (
@@ -236,6 +307,11 @@ def test_what_is_no_schema(schema: Any, pointer: str) -> None:
             "$defs": {"n": {"type": "object", "properties": {"n": {"$ref": "#/$defs/n"}}, "required": ["n"]}},
         },
         {"const": 1, "anyOf": [{"const": 2}, {"type": "null"}]},
+        {"not": {}},
+        {"not": True},
+        {"type": "string", "maxLength": 0, "not": {"const": ""}},
+        {"type": "boolean", "not": {"enum": [True, False]}},
+        {"oneOf": [{"type": "string"}, {"type": "string"}]},
     ],
 )
 def test_what_nothing_satisfies(schema: Any) -> None:

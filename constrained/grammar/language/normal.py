@@ -17,10 +17,11 @@ from constrained.grammar.language.terms import And, Chars, Concat, Not, Or, Repe
 
 def values(strings: Iterable[str]) -> Term:
     """The language of exactly these strings."""
-    return _values(tuple(sorted(set(strings))))
+    return sorted_values(tuple(sorted(set(strings))))
 
 
-def _values(ordered: tuple[str, ...]) -> Term:
+def sorted_values(ordered: tuple[str, ...]) -> Term:
+    """The same of strings that are sorted and distinct already."""
     if len(ordered) > 1 and all(len(text) == 1 for text in ordered):
         return chars(charsets.of_chars(ordered))
     return interned(Values, (ordered,), ordered)
@@ -31,17 +32,12 @@ def chars(ranges: Ranges) -> Term:
     if not ranges:
         return NOTHING
     if len(ranges) == 1 and ranges[0][0] == ranges[0][1]:
-        return _values((chr(ranges[0][0]),))
+        return sorted_values((chr(ranges[0][0]),))
     return interned(Chars, (ranges,), ranges)
 
 
-def suffixes(ordered: tuple[str, ...]) -> Term:
-    """The language of these strings, which are sorted and distinct already."""
-    return _values(ordered)
-
-
-NOTHING = _values(())
-EMPTY = _values(("",))
+NOTHING = sorted_values(())
+EMPTY = sorted_values(("",))
 ANY_CHAR = chars(charsets.ALPHABET)
 ANYTHING: Term = interned(Repeat, (ANY_CHAR.uid, 0, inf), ANY_CHAR, 0, inf)
 
@@ -103,7 +99,7 @@ def _after_anything(first: Term) -> tuple[Term, ...] | None:
 def _join(head: Term, first: Term) -> tuple[Term, ...] | None:
     """`head` and `first` as one term: two literals, or repetitions of one body."""
     if isinstance(head, Values) and isinstance(first, Values) and len(head.strings) == 1 == len(first.strings):
-        return (_values((head.strings[0] + first.strings[0],)),)
+        return (sorted_values((head.strings[0] + first.strings[0],)),)
     if not isinstance(head, Repeat) and not isinstance(first, Repeat) and head is not first:
         return None
     left, right = _as_repeat(head), _as_repeat(first)
@@ -125,11 +121,11 @@ def repeat(body: Term, low: int, high: float) -> Term:
     if low == high == 1 or body is ANYTHING:
         return body
     if isinstance(body, Values) and body.nullable:
-        return repeat(_values(body.strings[1:]), 0, high)
+        return repeat(sorted_values(body.strings[1:]), 0, high)
     if body.nullable:
         low = 0
     if isinstance(body, Values) and (low, high) == (0, 1):
-        return _values(("", *body.strings))
+        return sorted_values(("", *body.strings))
     if isinstance(body, Repeat) and (body.low <= 1 or low == high):
         # Sound: the counts reached by 0, 1, 2, ... rounds leave no gap.
         return repeat(body.body, body.low * low, body.high * high)
@@ -141,7 +137,7 @@ def non_empty(term: Term) -> Term:
     if not term.nullable:
         return term
     if isinstance(term, Values):
-        return _values(term.strings[1:])
+        return sorted_values(term.strings[1:])
     if isinstance(term, Repeat) and not term.body.nullable:
         return repeat(term.body, 1, term.high)
     if isinstance(term, Or):
@@ -230,18 +226,18 @@ def _assumed(members: dict[int, Term], inner: type[Or] | type[And]) -> Term:
     """
     outer = intersection if inner is Or else union
     atoms = frozenset(uid for uid, member in members.items() if not isinstance(member, inner))
-    denied = frozenset(complement(members[uid]).uid for uid in atoms)
-    kept = [_settle(member, atoms, denied, inner is Or) for member in members.values()]
-    if all(new is old or old.uid in atoms for new, old in zip(kept, members.values(), strict=True)):
+    denied = frozenset(member.body.uid for member in members.values() if isinstance(member, Not))
+    kept = [old if old.uid in atoms else _settle(old, atoms, denied, inner is Or) for old in members.values()]
+    if all(new is old for new, old in zip(kept, members.values(), strict=True)):
         return _pack(members, And if inner is Or else Or, NOTHING)
-    return outer(old if old.uid in atoms else new for new, old in zip(kept, members.values(), strict=True))
+    return outer(kept)
 
 
 def _settle(term: Term, atoms: frozenset[int], denied: frozenset[int], holds: bool) -> Term:
     """`term` where every term of `atoms` is everything if `holds`, else nothing, and those of `denied` the opposite."""
     if term.uid in atoms:
         return ANYTHING if holds else NOTHING
-    if term.uid in denied:
+    if term.uid in denied or (isinstance(term, Not) and term.body.uid in atoms):
         return NOTHING if holds else ANYTHING
     if not isinstance(term, Or | And):
         return term
@@ -256,14 +252,15 @@ def _settle(term: Term, atoms: frozenset[int], denied: frozenset[int], holds: bo
 
 def _factored(members: dict[int, Term]) -> dict[int, Term]:
     """The same union with the heads before one common tail merged where that makes fewer terms."""
+    tails = {term.tail.uid for term in members.values() if isinstance(term, Concat)}
     groups: dict[int, tuple[Term, list[Term]]] = {}
     for term in members.values():
-        head, tail = (term.head, term.tail) if isinstance(term, Concat) else (term, EMPTY)
+        head, tail = term, EMPTY
+        if term.uid in tails:
+            head, tail = EMPTY, term
+        elif isinstance(term, Concat):
+            head, tail = term.head, term.tail
         groups.setdefault(tail.uid, (tail, []))[1].append(head)
-    for tail, heads in groups.values():
-        if tail is not EMPTY and tail.uid in members and tail in groups[EMPTY.uid][1]:
-            groups[EMPTY.uid][1].remove(tail)
-            heads.append(EMPTY)
     result: dict[int, Term] = {}
     for tail, heads in groups.values():
         for head in _merge_heads(heads) if len(heads) > 1 else heads:
@@ -288,37 +285,34 @@ def _merge_heads(heads: list[Term]) -> list[Term]:
 
 def _merge_counts(heads: list[Term]) -> list[Term]:
     """x{1,3} | x{2,7} = x{1,7}; ranges of counts that leave a gap stay apart."""
-    if not any(isinstance(head, Repeat) for head in heads):
+    counts: dict[int, tuple[Term, list[tuple[int, float]]]] = {}
+    for head in heads:
+        if isinstance(head, Repeat):
+            counts.setdefault(head.body.uid, (head.body, []))[1].append((head.low, head.high))
+    if not counts:
         return heads
-    counts: dict[int, list[Repeat]] = {}
+    rest: list[Term] = []
     for head in heads:
-        if isinstance(head, Repeat):
-            counts.setdefault(head.body.uid, []).append(head)
-    result: list[Term] = []
-    for head in heads:
-        if isinstance(head, Repeat):
-            continue
-        if head.uid in counts or (head is EMPTY and len(counts) == 1):
-            body = next(iter(counts.values()))[0].body if head is EMPTY else head
-            low = 0 if head is EMPTY else 1
-            if any(other.low <= low + 1 and low <= other.high + 1 for other in counts[body.uid]):
-                counts[body.uid].append(Repeat(body, low, low))
-                continue
-        result.append(head)
-    for repeats in counts.values():
-        result += _merge_spans(repeats)
-    return result
+        if head.uid in counts:
+            counts[head.uid][1].append((1, 1))
+        elif not isinstance(head, Repeat):
+            rest.append(head)
+    if EMPTY in rest:
+        optional = next((spans for _, spans in counts.values() if min(spans)[0] <= 1), None)
+        if optional is not None:
+            rest.remove(EMPTY)
+            optional.append((0, 0))
+    return rest + [repeat(body, low, high) for body, spans in counts.values() for low, high in _merge_spans(spans)]
 
 
-def _merge_spans(repeats: list[Repeat]) -> list[Term]:
-    body = repeats[0].body
-    spans: list[tuple[int, float]] = []
-    for low, high in sorted((one.low, one.high) for one in repeats):
-        if spans and low <= spans[-1][1] + 1:
-            spans[-1] = (spans[-1][0], max(high, spans[-1][1]))
+def _merge_spans(spans: list[tuple[int, float]]) -> list[tuple[int, float]]:
+    merged: list[tuple[int, float]] = []
+    for low, high in sorted(spans):
+        if merged and low <= merged[-1][1] + 1:
+            merged[-1] = (merged[-1][0], max(high, merged[-1][1]))
         else:
-            spans.append((low, high))
-    return [repeat(body, low, high) for low, high in spans]
+            merged.append((low, high))
+    return merged
 
 
 def _merge_literals(heads: list[Term]) -> list[Term]:
@@ -328,15 +322,17 @@ def _merge_literals(heads: list[Term]) -> list[Term]:
     if len(literals) + len(classes) < 2:
         return heads
     strings = {text for literal in literals for text in literal.strings}
+    merged: list[Term] = [head for head in heads if not isinstance(head, Values | Chars)]
+    if any(head.nullable for head in merged):
+        strings.discard("")
     if classes:
         singles = {text for text in strings if len(text) == 1}
         strings -= singles
         ranges = [span for one in classes for span in one.ranges] + [(ord(text), ord(text)) for text in singles]
-        classes = [chars(charsets.normalise(ranges))]  # type: ignore[list-item]
-    rest: list[Term] = [head for head in heads if not isinstance(head, Values | Chars)]
-    if EMPTY.strings[0] in strings and any(head.nullable for head in rest):  # type: ignore[attr-defined]
-        strings.discard("")
-    return [*rest, *classes, *([values(strings)] if strings else [])]
+        merged.append(chars(charsets.normalise(ranges)))
+    if strings:
+        merged.append(values(strings))
+    return merged
 
 
 # Intersections of single characters, counts and lengths
@@ -344,8 +340,10 @@ def _merge_literals(heads: list[Term]) -> list[Term]:
 
 def _narrowed(members: dict[int, Term]) -> dict[int, Term]:
     """The same intersection with its one-class terms and its lengths merged into one each."""
-    if sum(_is_span(member) for member in members.values()) > 1:
+    if sum(_span(member) is not None for member in members.values()) > 1:
         members = _merge_classes(members)
+    if sum(_is_denied_literal(member) for member in members.values()) > 1:
+        members = _merge_denied(members)
     low, high = max(m.min_len for m in members.values()), min(m.max_len for m in members.values())
     if low > high:
         return {NOTHING.uid: NOTHING}
@@ -355,8 +353,19 @@ def _narrowed(members: dict[int, Term]) -> dict[int, Term]:
     return _relaxed(members)
 
 
-def _is_span(term: Term) -> bool:
-    return _span(term) is not None
+def _is_denied_literal(term: Term) -> bool:
+    return isinstance(term, Not) and isinstance(term.body, Values | Chars)
+
+
+def _merge_denied(members: dict[int, Term]) -> dict[int, Term]:
+    """~"a" & ~"b" = ~("a" | "b")."""
+    literals = [member.body for member in members.values() if isinstance(member, Not) and _is_denied_literal(member)]
+    rest = {uid: member for uid, member in members.items() if not _is_denied_literal(member)}
+    merged = union(literals)
+    for literal in merged.members if isinstance(merged, Or) else (merged,):
+        denied = complement(literal)
+        rest[denied.uid] = denied
+    return rest
 
 
 def _span(term: Term) -> tuple[Ranges, int, float] | None:

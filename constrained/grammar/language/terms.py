@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import itertools
 import threading
+from collections.abc import Callable
 from math import inf
 from typing import Any, TypeVar
 from weakref import WeakValueDictionary
@@ -16,6 +17,10 @@ from weakref import WeakValueDictionary
 from constrained.grammar.language.charsets import Ranges
 
 Moves = tuple[tuple[int, int, "Term"], ...]
+
+
+_L = TypeVar("_L")
+_lock = threading.RLock()
 
 
 class Term:
@@ -58,6 +63,14 @@ class Term:
         self.is_empty: bool | None = None
         self.shortest_len: int | None = None
         self.language: Any = None
+
+    def claim(self, language: _L) -> _L:
+        """`language`, or the one that another thread set before."""
+        with _lock:
+            if self.language is None:
+                self.language = language
+            owner: _L = self.language
+        return owner
 
 
 class Chars(Term):
@@ -109,7 +122,10 @@ class Repeat(Term):
 
     def __init__(self, body: Term, low: int, high: float) -> None:
         super().__init__(
-            nullable=low == 0, min_len=low and low * body.min_len, max_len=high * body.max_len, exact=body.exact
+            nullable=low == 0,
+            min_len=low and low * body.min_len,
+            max_len=body.max_len and high * body.max_len,
+            exact=body.exact,
         )
         self.body = body
         self.low = low
@@ -167,11 +183,10 @@ class Not(Term):
 
 _T = TypeVar("_T", bound=Term)
 _table: WeakValueDictionary[tuple[Any, ...], Any] = WeakValueDictionary()
-_lock = threading.RLock()
 _uids = itertools.count()
 
 
-def interned(kind: type[_T], key: tuple[Any, ...], *fields: Any) -> _T:
+def interned(kind: Callable[..., _T], key: tuple[Any, ...], *fields: Any) -> _T:
     """The one term of this kind and key, made of `fields` where it is new.
 
     Keys name other terms by their uid, never by reference: the table must not keep terms alive.

@@ -1,0 +1,111 @@
+"""`Language`: a set of Unicode strings as a lazily derived automaton.
+
+The states of the automaton are languages again. Nothing is built before it is asked for; what was built is shared by
+all languages that meet in the same normal form. It knows nothing of JSON: how a string is spelled is not its matter.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from itertools import islice
+from math import inf
+from typing import final
+
+from constrained.grammar.language import derive, explore, normal
+from constrained.grammar.language.terms import Term, Values
+
+Steps = tuple[tuple[int, int, "Language"], ...]
+
+
+@final
+class Language:
+    """A set of strings of Unicode scalar values; immutable, and one object per normal form, so `is` and `==` agree.
+
+    (Two objects may still hold the same strings: the normal form is no minimal automaton.)
+    """
+
+    __slots__ = ("__weakref__", "_steps", "_term")
+
+    _term: Term
+    _steps: Steps | None
+
+    def __new__(cls, term: Term) -> Language:
+        known: Language | None = term.language
+        if known is None:
+            known = object.__new__(cls)
+            known._term = term
+            known._steps = None
+            # Two threads may come here at once: the first one's object is the language.
+            known = term.claim(known)
+        return known
+
+    def __and__(self, other: Language) -> Language:
+        for left, right in ((self._term, other._term), (other._term, self._term)):
+            if isinstance(left, Values):
+                return Language(normal.values(text for text in left.strings if derive.contains(right, text)))
+        return Language(normal.intersection((self._term, other._term)))
+
+    def __or__(self, other: Language) -> Language:
+        return Language(normal.union((self._term, other._term)))
+
+    def __invert__(self) -> Language:
+        return Language(normal.complement(self._term))
+
+    @property
+    def accepts_empty(self) -> bool:
+        return derive.accepts_empty(self._term)
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether no string is in it; exact. Raises `LanguageFuelError`."""
+        return explore.is_empty(self._term)
+
+    def steps(self) -> Steps:
+        """`(low, high, language)`: after a character from `low` to `high`, `language` is what may follow.
+
+        Ascending and disjoint, no surrogates; characters that lead to no string are left out. Raises `LanguageFuelError`.
+        """
+        if self._steps is None:
+            self._steps = tuple((low, high, Language(after)) for low, high, after in explore.live_moves(self._term))
+        return self._steps
+
+    def contains(self, text: str) -> bool:
+        return derive.contains(self._term, text)
+
+    def shortest(self) -> str | None:
+        """A shortest string, of letters and digits where they are as short as others; None where there is no string."""
+        return explore.shortest(self._term)
+
+    def shortest_len(self) -> int | None:
+        """The number of code points of a shortest string."""
+        return explore.shortest_len(self._term)
+
+    @property
+    def is_finite(self) -> bool:
+        return explore.is_finite(self._term)
+
+    def values(self, limit: int) -> tuple[str, ...] | None:
+        """All strings in code point order, or None if they are more than `limit`."""
+        if not self.is_finite:
+            return None
+        found = tuple(islice(explore.strings(self._term), limit + 1))
+        return None if len(found) > limit else found
+
+    def __repr__(self) -> str:
+        return f"<Language {type(self._term).__name__} {self._term.uid}>"
+
+
+NOTHING = Language(normal.NOTHING)
+ANYTHING = Language(normal.ANYTHING)
+EMPTY = Language(normal.EMPTY)
+
+
+def from_values(texts: Iterable[str]) -> Language:
+    """Exactly these strings; one that holds a lone surrogate is no Unicode string, so it is left out."""
+    return Language(normal.values(text for text in texts if not any("\ud800" <= char <= "\udfff" for char in text)))
+
+
+def of_length(minimum: int, maximum: int | None) -> Language:
+    """Every string of `minimum` to `maximum` code points (None: without end)."""
+    high = inf if maximum is None else maximum
+    return Language(normal.repeat(normal.ANY_CHAR, minimum, high) if minimum <= high else normal.NOTHING)
