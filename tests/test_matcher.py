@@ -52,7 +52,16 @@ NEGATED = {
     "required": ["s"],
     "dependentRequired": {"n": ["o"]},
 }
-SCHEMAS = {"person": PERSON, "open": OPEN, "union": UNION, "negated": NEGATED, "anything": True}
+PATTERNS = {
+    "type": "object",
+    "properties": {
+        "p": {"type": "string", "pattern": r"^(na|é|[😀/]){1,3}me?$"},
+        "d": {"type": "string", "format": "date"},
+        "any": {"type": "string", "pattern": "na.e", "maxLength": 6},
+    },
+    "required": ["p", "d", "any"],
+}
+SCHEMAS = {"patterns": PATTERNS, "person": PERSON, "open": OPEN, "union": UNION, "negated": NEGATED, "anything": True}
 LAYOUTS = ("flexible", "compact", "indented")
 
 

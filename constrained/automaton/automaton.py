@@ -13,6 +13,7 @@ import numpy as np
 
 from constrained.automaton import stepping, strings, tables
 from constrained.automaton.cells import BOTTOM, Cells
+from constrained.automaton.contents import Contents
 from constrained.automaton.lexemes import plain_lexemes
 from constrained.automaton.locals import Locals
 from constrained.automaton.tables import StringTries
@@ -47,7 +48,8 @@ class Automaton:
         self.plain = plain_lexemes()
         self.tries = StringTries()
         self.tries.table.add((0, 1, strings.NO_TAG, 0, 0))
-        self.locals = Locals(nodes, whitespace, self.plain, self.tries)
+        self.contents = Contents()
+        self.locals = Locals(nodes, whitespace, self.plain, self.tries, self.contents)
         self.cells = Cells()
         self._states: dict[tuple[Thread, ...], State] = {}
         start = (self.locals.entry(self.locals.start), 0, 0, 0, self.locals.start, BOTTOM)
@@ -97,6 +99,9 @@ class Automaton:
             elif result == stepping.NEW_LEX:
                 self.plain.resolve(which)
                 pending.append((here, position))
+            elif result == stepping.NEW_CONTENT:
+                self.contents.resolve(which)
+                pending.append((here, position))
             elif result == stepping.NEW_LOCAL:
                 self.locals.resolve(which)
                 pending.append((here, position))
@@ -109,18 +114,26 @@ class Automaton:
                     pending.append(((lex, esc, need, room, local, cells.with_key(cell, content)), position + 1))
         return ended, depends
 
+    def falls_back(self, lex: int) -> bool:
+        """Whether a string of a trie may leave it for a free string from here on."""
+        return strings.TRIE <= lex < strings.DFA and bool(self.tries.table.array[lex & strings.INDEX, strings.FALLBACK])
+
+    @property
+    def content(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """The tables of the string machine, in the order in which kernels take them."""
+        return (self.tries.table.array, self.contents.table.array, self.contents.ranges.array)
+
     @property
     def arrays(self) -> tuple[np.ndarray, ...]:
         """The tables that `stepping.run` and the end of `stepping.walk`'s parameters take, in their order."""
         here = self.locals
-        tries = self.tries.table.array
         return (
             self.plain.table.array,
             here.rows.array,
             here.info.array,
             here.edges.array,
             here.tags.array,
-            tries,
+            *self.content,
             self.cells.table.array,
         )
 

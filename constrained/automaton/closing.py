@@ -125,27 +125,45 @@ class Closings:
     def _string(self, thread: Thread, seen: frozenset[bytes], history: bytes | bytearray) -> bytes:
         """The shortest rest of a string, its quote and what comes behind it."""
         lex, esc, need, room, local, _ = thread
-        table = self._automaton.tries.table.array
+        if esc >> strings.MODE_SHIFT == strings.AFTER_BACKSLASH:
+            return self._escaped_rest(thread, seen, history)
+        tables = self._automaton.content
         text = b""
         while esc:
             byte, (_, lex, esc, need, room, _) = next(
                 (byte, step)
                 for byte in _ESCAPE_BYTES
-                if (step := step_string(byte, lex, esc, need, room, table))[0] == strings.ALIVE
+                if (step := step_string(byte, lex, esc, need, room, *tables))[0] == strings.ALIVE
             )
             text += bytes([byte])
         options = []
-        if lex >= strings.TRIE:
+        if lex >= strings.DFA:
+            options.append(_escaped(self._language_end(lex)) + b'"' + self._local(local, NO_KEYS))
+        elif lex >= strings.TRIE:
             node = lex & strings.INDEX
             named = self._named_end(local, node)
             options += [named] if named is not None else []
-            if table[node, strings.FALLBACK] and self._plan(local) is None:
+            fallback = tables[0][node, strings.FALLBACK]
+            if fallback and self._plan(local) is None:
                 options.append(_escaped(self._fallback_end(node, need)) + b'"' + self._local(local, NO_KEYS))
-            elif table[node, strings.FALLBACK]:
-                options.append(self._free_end(int(table[node, strings.UTF8_STATE]), 0, local, seen, history, text))
+            elif fallback:
+                state = int(tables[0][node, strings.UTF8_STATE])
+                options.append(self._free_end(state, 0, local, seen, history, text))
         else:
             options.append(self._free_end(lex & strings.INDEX, need, local, seen, history, text))
         return text + min(options, key=_by_length)
+
+    def _escaped_rest(self, thread: Thread, seen: frozenset[bytes], history: bytes | bytearray) -> bytes:
+        """After a backslash: the short escape with the shortest rest; \\u where there is none."""
+        lex, esc, need, room, local, cell = thread
+        options: list[bytes] = []
+        for byte in _ESCAPE_BYTES:
+            result, to, esc_to, need_to, room_to, _ = step_string(byte, lex, esc, need, room, *self._automaton.content)
+            if result == strings.ALIVE and (esc_to == 0 or not options):
+                after = (to, esc_to, need_to, room_to, local, cell)
+                begun = bytes([byte])
+                options.append(begun + self._string(after, seen, bytes(history) + begun))
+        return min(options, key=_by_length)
 
     def _free_end(
         self, utf8_state: int, need: int, local: int, seen: frozenset[bytes], history: bytes | bytearray, text: bytes
@@ -158,6 +176,18 @@ class Closings:
             written = decode_content(open_string(history) + text) + rest
             rest += _fresh(written, taken)[len(written) :]
         return _escaped(rest) + b'"' + self._local(self._behind(local, strings.FREE_TAG), seen)
+
+    def _language_end(self, lex: int) -> bytes:
+        """The shortest content that ends a string of a language; first the rest of a character that is half read."""
+        if lex < strings.DFA:
+            return b""
+        contents = self._automaton.contents
+        language = contents.language(lex & strings.INDEX)
+        if language is not None:
+            return (language.shortest() or "").encode()
+        row = contents.table.array[lex & strings.INDEX, strings.BYTE_0 :]
+        lowest = {int(to): byte for byte, to in reversed(list(enumerate(row.tolist()))) if to >= 0}
+        return min((bytes([byte]) + self._language_end(to) for to, byte in lowest.items()), key=_by_length)
 
     def _fallback_end(self, node: int, need: int) -> bytes:
         """The shortest content that ends a string which may not be one of a trie's, from a node of it."""
@@ -177,7 +207,7 @@ class Closings:
         """The trie node after `content`; -1 outside the trie."""
         lex = strings.TRIE | node if node >= 0 else -1
         for byte in content:
-            lex = step_content(byte, lex, self._automaton.tries.table.array) if lex >= strings.TRIE else -1
+            lex = step_content(byte, lex, *self._automaton.content) if lex >= strings.TRIE else -1
         return lex & strings.INDEX if lex >= strings.TRIE else -1
 
     def _named_end(self, local: int, node: int) -> bytes | None:

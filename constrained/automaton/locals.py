@@ -11,6 +11,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from constrained.automaton import lexemes, strings
+from constrained.automaton.contents import Contents
 from constrained.automaton.lexemes import PlainKey, PlainLexemes
 from constrained.automaton.numbers import number_machine
 from constrained.automaton.tables import (
@@ -165,12 +166,15 @@ class ObjectPlan:
 class Locals:
     """Local states by index, and the tables of their edges."""
 
-    def __init__(self, nodes: Nodes, whitespace: Whitespace, plain: PlainLexemes, tries: StringTries) -> None:
+    def __init__(
+        self, nodes: Nodes, whitespace: Whitespace, plain: PlainLexemes, tries: StringTries, contents: Contents
+    ) -> None:
         self._nodes = nodes
         self._indented = whitespace == "indented"
         self._gap = lexemes.GAP if whitespace == "flexible" else lexemes.NOTHING
         self._plain = plain
         self._tries = tries
+        self._contents = contents
         self.rows = Table(NUM_CLASSES)
         self.info = Table(3)
         self.edges = Table(7, 256)
@@ -287,6 +291,8 @@ class Locals:
             yield ord("{"), (PUSH, self.entry(opened), 0, 0, opened, after)
 
     def _string(self, texts_: StringSet, after: int) -> tuple[int, int, int, int, int, int]:
+        if texts_.language is not None:
+            return (GOTO, self._contents.lex(texts_.language), 0, strings.UNBOUNDED, after, -1)
         if texts_.values is None and not texts_.excluded:
             return (GOTO, strings.FREE, texts_.min_len, texts_.max_len, after, -1)
         lex = self._value_lexes.get(texts_)

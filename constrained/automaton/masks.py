@@ -186,7 +186,11 @@ class Masks:
         lex, esc = thread[0], thread[1]
         if strings.FREE <= lex < strings.TRIE:
             return self._free_row(thread)
-        if lex >= strings.TRIE and esc == 0 and self._automaton.tries.table.array[lex & strings.INDEX, strings.FALLBACK]:
+        if (
+            strings.TRIE <= lex < strings.DFA
+            and esc == 0
+            and self._automaton.tries.table.array[lex & strings.INDEX, strings.FALLBACK]
+        ):
             return self._fallback_row(thread)
         row = ThreadRow(np.zeros(self._shared.num_words, np.uint32))
         self._walk(self._shared.trie, [_item(0, thread)], row.words, row, thread[5], self._shared.token_bytes)
@@ -214,8 +218,7 @@ class Masks:
         row = self._free_row((strings.FREE | state, 0, need, room, local, cell))
         trie = self._shared.trie
         found = np.empty((4096, 2), np.int32)
-        tries = self._automaton.tries.table.array
-        while (count := stepping.spelled(lex, *trie.spelling, tries, found)) < 0:
+        while (count := stepping.spelled(lex, *trie.spelling, *self._automaton.content, found)) < 0:
             found = np.empty((4 * len(found), 2), np.int32)
         items = []
         for node, tag in found[:count].tolist():
@@ -277,9 +280,11 @@ class Masks:
 
     def _resolve(self, waiting: int) -> None:
         """Fill in what the pending items met that was not there yet."""
-        plain, here = self._automaton.plain, self._automaton.locals
+        plain, here, contents = self._automaton.plain, self._automaton.locals, self._automaton.contents
         for lex, local in {(int(item[stepping.I_LEX]), int(item[stepping.I_LOCAL])) for item in self._pending[:waiting]}:
-            if lex < strings.FREE and plain.table.array[lex, 0] == tables.UNRESOLVED:
+            if lex >= strings.DFA and contents.is_unknown(lex & strings.INDEX):
+                contents.resolve(lex & strings.INDEX)
+            elif lex < strings.FREE and plain.table.array[lex, 0] == tables.UNRESOLVED:
                 plain.resolve(lex)
             else:
                 here.resolve(local)

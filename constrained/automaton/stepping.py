@@ -16,7 +16,7 @@ from constrained.tokens.jit import kernel, unowned
 
 # Results of `step` beside DEAD and ALIVE.
 DEAD = strings.DEAD
-EDGE, KEY_EXIT, NEW_LEX, NEW_LOCAL = 3, 4, 5, 6
+EDGE, KEY_EXIT, NEW_LEX, NEW_LOCAL, NEW_CONTENT = 3, 4, 5, 6, strings.NEW_CONTENT
 
 # Columns of a work item: where in the trie, how to go on, the thread, where its key began, how many free keys it closed.
 NODE, MODE, I_LEX, I_ESC, I_NEED, I_ROOM, I_LOCAL, I_CELL, I_OPENED, I_KEYS = range(10)
@@ -34,12 +34,12 @@ FINISHED, ITEMS_FULL, PENDING_FULL, CELLS_FULL, KEYS_FULL = range(5)
 
 
 @kernel
-def step(byte, lex, esc, need, room, local, plain, local_rows, locals_, tags, tries):  # type: ignore[no-untyped-def]  # numba
-    """One byte: (result, lex, esc, need, room, local, which); `which` is an edge, or the unresolved place."""
+def step(byte, lex, esc, need, room, local, plain, local_rows, locals_, tags, tries, dfa, ranges):  # type: ignore[no-untyped-def]  # numba
+    """One byte: (result, lex, esc, need, room, local, which); `which` is an edge, or the place that is not filled in."""
     if lex >= strings.FREE:
-        result, lex, esc, need, room, tag = step_string(byte, lex, esc, need, room, tries)
+        result, lex, esc, need, room, tag = step_string(byte, lex, esc, need, room, tries, dfa, ranges)
         if result != EXIT:
-            return result, lex, esc, need, room, local, -1
+            return result, lex, esc, need, room, local, lex & INDEX
         base = locals_[local, tables.TAGS]
         if base < 0:
             return ALIVE, locals_[local, tables.ENTRY], 0, 0, 0, local, -1
@@ -90,26 +90,21 @@ def follow(edge, cell, edges, cells, num_cells, locals_):  # type: ignore[no-unt
 
 
 @kernel
-def run(data, start, thread, num_cells, plain, local_rows, locals_, edges, tags, tries, cells):  # type: ignore[no-untyped-def]  # numba
+def run(data, start, thread, num_cells, plain, local_rows, locals_, edges, tags, tries, dfa, ranges, cells):  # type: ignore[no-untyped-def]  # numba
     """Step `thread` (int64 [6], in place) through `data[start:]` as far as it goes by itself.
 
     Returns (result, position, which, num_cells): ALIVE at the end of the data; else the byte at `position` was not
     taken (KEY_EXIT: it was), and the thread stands before it.
     """
-    data, plain, local_rows, locals_, edges = (
-        unowned(data),
-        unowned(plain),
-        unowned(local_rows),
-        unowned(locals_),
-        unowned(edges),
-    )
-    tags, tries, cells = unowned(tags), unowned(tries), unowned(cells)
+    data, plain, local_rows = unowned(data), unowned(plain), unowned(local_rows)
+    locals_, edges = unowned(locals_), unowned(edges)
+    tags, tries, dfa, ranges, cells = unowned(tags), unowned(tries), unowned(dfa), unowned(ranges), unowned(cells)
     lex, esc, need, room, local, cell = thread[0], thread[1], thread[2], thread[3], thread[4], thread[5]
     limit = len(cells) - 1
     result, position, which = ALIVE, start, -1
     while position < len(data):
         result, lex2, esc2, need2, room2, local2, which = step(
-            data[position], lex, esc, need, room, local, plain, local_rows, locals_, tags, tries
+            data[position], lex, esc, need, room, local, plain, local_rows, locals_, tags, tries, dfa, ranges
         )
         if result == EDGE:
             if edges[which, tables.NEXT] >= 0 or num_cells >= limit:
@@ -148,6 +143,8 @@ def walk(  # type: ignore[no-untyped-def]  # numba
     edges,
     tags,
     tries,
+    dfa,
+    ranges,
     cells,
 ):
     """Allow in `row` every string of the trie that a work item leads through.
@@ -162,7 +159,7 @@ def walk(  # type: ignore[no-untyped-def]  # numba
     byte, depth, first, ids = unowned(byte), unowned(depth), unowned(first), unowned(ids)
     edge_first, edge_byte, edge_node = unowned(edge_first), unowned(edge_byte), unowned(edge_node)
     plain, local_rows, locals_, edges = unowned(plain), unowned(local_rows), unowned(locals_), unowned(edges)
-    tags, tries, cells = unowned(tags), unowned(tries), unowned(cells)
+    tags, tries, dfa, ranges, cells = unowned(tags), unowned(tries), unowned(dfa), unowned(ranges), unowned(cells)
     num_pending = 0
     num_keys = 0
     ahead = np.empty((len(stack), 2), np.int32)  # edges left to take at each level: next, stop
@@ -202,12 +199,12 @@ def walk(  # type: ignore[no-untyped-def]  # numba
                 need, room = max(need - 1, 0), (room if room >= strings.UNBOUNDED else room - 1)
             else:
                 result, lex, esc, need, room, local, which = step(
-                    code, lex, esc, need, room, local, plain, local_rows, locals_, tags, tries
+                    code, lex, esc, need, room, local, plain, local_rows, locals_, tags, tries, dfa, ranges
                 )
             if result == DEAD:
                 continue
             child = edge_node[edge] if edge >= 0 else top
-            if result == NEW_LEX or result == NEW_LOCAL:
+            if result == NEW_LEX or result == NEW_LOCAL or result == NEW_CONTENT:
                 if num_pending >= len(pending):
                     return PENDING_FULL, num_items, num_pending, num_keys, num_cells
                 _copy(stack, level, pending, num_pending)
@@ -266,12 +263,13 @@ def _store(target, i, lex, esc, need, room, local, cell, opened, num_closed):  #
 
 
 @kernel
-def spelled(lex, max_depth, edge_first, edge_byte, edge_node, tries, found):  # type: ignore[no-untyped-def]  # numba
+def spelled(lex, max_depth, edge_first, edge_byte, edge_node, tries, dfa, ranges, found):  # type: ignore[no-untyped-def]  # numba
     """The places in a token trie where a string of the string trie at `lex` ends: (node, tag) rows in `found`, and their count.
 
     Falling back to a free string does not count. Returns -1 where `found` is too small.
     """
-    edge_first, edge_byte, edge_node, tries = unowned(edge_first), unowned(edge_byte), unowned(edge_node), unowned(tries)
+    edge_first, edge_byte, edge_node = unowned(edge_first), unowned(edge_byte), unowned(edge_node)
+    tries, dfa, ranges = unowned(tries), unowned(dfa), unowned(ranges)
     lexes = np.empty(max_depth + 2, np.int32)
     escs = np.empty(max_depth + 2, np.int32)
     ahead = np.empty((max_depth + 2, 2), np.int32)
@@ -285,7 +283,7 @@ def spelled(lex, max_depth, edge_first, edge_byte, edge_node, tries, found):  # 
             continue
         ahead[level, 0] = edge + 1
         result, after, esc, need, room, tag = step_string(
-            edge_byte[edge], lexes[level], escs[level], 0, strings.UNBOUNDED, tries
+            edge_byte[edge], lexes[level], escs[level], 0, strings.UNBOUNDED, tries, dfa, ranges
         )
         child = edge_node[edge]
         if edge_byte[edge] == strings.QUOTE and escs[level] == 0 and tag != FREE_TAG and tag != strings.NO_TAG:
@@ -302,13 +300,14 @@ def spelled(lex, max_depth, edge_first, edge_byte, edge_node, tries, found):  # 
 
 
 @kernel
-def scan_string(lex, esc, byte, end, depth, max_depth, tries, inside, exits):  # type: ignore[no-untyped-def]  # numba
+def scan_string(lex, esc, byte, end, depth, max_depth, tries, dfa, ranges, inside, exits):  # type: ignore[no-untyped-def]  # numba
     """Walk the whole trie from a place in a free string.
 
     `inside[node]` becomes the characters that a token ending there needs (a begun one counts), -1 where it does not stay
     inside; `exits[node]` the characters before the quote that ends there, -1 where none does.
     """
-    byte, end, depth, tries = unowned(byte), unowned(end), unowned(depth), unowned(tries)
+    byte, end, depth = unowned(byte), unowned(end), unowned(depth)
+    tries, dfa, ranges = unowned(tries), unowned(dfa), unowned(ranges)
     size = max_depth + 2
     lexes = np.empty(size, np.int32)
     escs = np.empty(size, np.int32)
@@ -323,7 +322,9 @@ def scan_string(lex, esc, byte, end, depth, max_depth, tries, inside, exits):  #
         if lexes[at - 1] == strings.FREE and escs[at - 1] == 0 and IS_TEXT[code]:
             result, after, esc2, room = ALIVE, strings.FREE, 0, strings.UNBOUNDED - 2
         else:
-            result, after, esc2, _, room, _ = step_string(code, lexes[at - 1], escs[at - 1], 0, strings.UNBOUNDED - 1, tries)
+            result, after, esc2, _, room, _ = step_string(
+                code, lexes[at - 1], escs[at - 1], 0, strings.UNBOUNDED - 1, tries, dfa, ranges
+            )
         if result == EXIT:
             exits[child] = counts[at - 1]
         if result != ALIVE:

@@ -97,7 +97,7 @@ class StringRows:
         trie = self._trie
         inside = np.empty(len(trie.byte), np.int32)
         exits = np.empty(len(trie.byte), np.int32)
-        stepping.scan_string(lex, esc, trie.byte, trie.end, trie.depth, trie.max_depth, _NO_TRIES, inside, exits)
+        stepping.scan_string(lex, esc, trie.byte, trie.end, trie.depth, trie.max_depth, *_NO_TABLES, inside, exits)
         counts = np.diff(trie.first)
         inside_len = np.repeat(inside, counts)
         order = np.argsort(inside_len, kind="stable")[np.count_nonzero(inside_len < 0) :]
@@ -135,7 +135,7 @@ class StringRows:
         tries = string_trie(content)
         found = np.empty((256, 2), np.int32)
         trie = self._trie
-        count = stepping.spelled(strings.TRIE, *trie.spelling, tries, found)
+        count = stepping.spelled(strings.TRIE, *trie.spelling, tries, *_NO_TABLES[1:], found)
         parts = [trie.ids[trie.first[node] : trie.first[trie.end[node]]] for node in found[: max(count, 0), 0]]
         return np.concatenate(parts) if parts else np.zeros(0, np.int32)
 
@@ -153,4 +153,4 @@ def string_trie(content: bytes) -> Int32:
     return table
 
 
-_NO_TRIES = np.zeros((1, 5), np.int32)
+_NO_TABLES = (np.zeros((1, 5), np.int32), np.zeros((1, 5), np.int32), np.zeros((1, 2), np.int32))

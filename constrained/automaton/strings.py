@@ -1,11 +1,12 @@
 """The string machine: JSON's escape layer over a machine of decoded content, one byte at a time.
 
 A position in a string is (content, escape). The content machine reads UTF-8: the free one is the automaton of valid
-UTF-8 (RFC 3629), a trie holds names or enum values. Direct bytes step it; an escape steps it with the character that it
-means, once the escape is whole. An escape is begun only where some character that it can still mean leads on, so no
-position is a dead end. `need` and `room` count the code points that must and may still come.
+UTF-8 (RFC 3629), a trie holds names or enum values, an automaton the strings of a pattern or format. Direct bytes step it;
+an escape steps it with the character that it means, once the escape is whole. An escape is begun only where some character
+that it can still mean leads on, so no position is a dead end. `need` and `room` count the code points that must and may
+still come.
 
-Lexeme positions are int32: kind in the upper bits, index in the lower (`PLAIN`, `FREE`, `TRIE`).
+Lexeme positions are int32: kind in the upper bits, index in the lower (`PLAIN`, `FREE`, `TRIE`, `DFA`).
 """
 
 from __future__ import annotations
@@ -16,16 +17,22 @@ from constrained.tokens.jit import kernel
 
 KIND_SHIFT = 28
 INDEX = (1 << KIND_SHIFT) - 1
-PLAIN, FREE, TRIE = 0, 1 << KIND_SHIFT, 2 << KIND_SHIFT
+PLAIN, FREE, TRIE, DFA = (kind << KIND_SHIFT for kind in range(4))
 UNBOUNDED = 1 << 30
 
 # Columns of the table of string tries; `TAG` holds a tag, NO_TAG (not the end of a string) or EXCLUDED (a string that is out).
 BYTE, END, TAG, UTF8_STATE, FALLBACK = range(5)
 NO_TAG, EXCLUDED = -1, -2
 FREE_TAG = 0  # the tag of a string that no trie holds
+VALUE_TAG = 1
+
+# Columns of the table of automata, before one column for each byte: may the string end here (UNKNOWN: the row is not filled),
+# does a character begin here, and which rows of `ranges` (least, most) hold the characters that lead on.
+ENDS, BEGINS, RANGE_FIRST, RANGE_STOP, BYTE_0 = range(5)
+UNKNOWN = -1
 
 # Results of a step.
-DEAD, ALIVE, EXIT = 0, 1, 2
+DEAD, ALIVE, EXIT, NEW_CONTENT = 0, 1, 2, 7
 
 QUOTE, BACKSLASH = 0x22, 0x5C
 REJECT = 255
@@ -77,42 +84,52 @@ ESCAPED[[0x7F, *b"\"\\/<>&'+`"]] = True
 
 
 @kernel
-def step_string(byte, lex, esc, need, room, tries):  # type: ignore[no-untyped-def]  # numba
+def step_string(byte, lex, esc, need, room, tries, dfa, ranges):  # type: ignore[no-untyped-def]  # numba
     """One byte inside a string: (result, lex, esc, need, room, tag)."""
+    if lex >= DFA and dfa[lex & INDEX, ENDS] == UNKNOWN:
+        return NEW_CONTENT, lex, esc, need, room, NO_TAG
     if esc != 0:
-        result, lex, esc = _step_escape(byte, lex, esc, tries)
+        result, lex, esc = _step_escape(byte, lex, esc, tries, dfa, ranges)
         if result == ALIVE and esc == 0:
             need, room = _count(need, room)
-            if room == 0 and _is_excluded(lex, tries):
+            if room == 0 and _is_excluded(lex, tries, dfa, ranges):
                 result = DEAD
         return result, lex, esc, need, room, NO_TAG
-    state = lex & INDEX if lex < TRIE else tries[lex & INDEX, UTF8_STATE]
-    if state == 0:
+    if _is_between(lex, tries, dfa, ranges):
         if byte == QUOTE:
-            tag = _tag(lex, tries)
+            tag = _tag(lex, tries, dfa, ranges)
             return (EXIT if tag >= 0 and need == 0 else DEAD), lex, 0, need, room, tag
         if room < 1:
             return DEAD, lex, 0, need, room, NO_TAG
         if byte == BACKSLASH:
-            alive = _any_short(lex, tries) or _any_unit(lex, tries, 0, 0xFFFF)
+            alive = _any_short(lex, tries, dfa, ranges) or _any_unit(lex, tries, dfa, ranges, 0, 0xFFFF)
             return (ALIVE if alive else DEAD), lex, AFTER_BACKSLASH << MODE_SHIFT, need, room, NO_TAG
         if byte < 0x20:
             return DEAD, lex, 0, need, room, NO_TAG
-    lex = step_content(byte, lex, tries)
+    lex = step_content(byte, lex, tries, dfa, ranges)
     if lex < 0:
         return DEAD, lex, 0, need, room, NO_TAG
-    state = lex & INDEX if lex < TRIE else tries[lex & INDEX, UTF8_STATE]
-    if state == 0:
+    if _is_between(lex, tries, dfa, ranges):
         need, room = _count(need, room)
-        if room == 0 and _is_excluded(lex, tries):
+        if room == 0 and _is_excluded(lex, tries, dfa, ranges):
             return DEAD, lex, 0, need, room, NO_TAG
     return ALIVE, lex, 0, need, room, NO_TAG
 
 
 @kernel
-def _is_excluded(lex, tries):  # type: ignore[no-untyped-def]  # numba
+def _is_between(lex, tries, dfa, ranges):  # type: ignore[no-untyped-def]  # numba
+    """Whether a character may begin here, that is, none is half read."""
+    if lex < TRIE:
+        return lex & INDEX == 0
+    if lex < DFA:
+        return tries[lex & INDEX, UTF8_STATE] == 0
+    return dfa[lex & INDEX, BEGINS] != 0
+
+
+@kernel
+def _is_excluded(lex, tries, dfa, ranges):  # type: ignore[no-untyped-def]  # numba
     """Whether the string may not end here though it is whole: with no room left, it could not end at all."""
-    return lex >= TRIE and tries[lex & INDEX, TAG] == EXCLUDED
+    return TRIE <= lex < DFA and tries[lex & INDEX, TAG] == EXCLUDED
 
 
 @kernel
@@ -122,10 +139,12 @@ def _count(need, room):  # type: ignore[no-untyped-def]  # numba
 
 
 @kernel
-def _tag(lex, tries):  # type: ignore[no-untyped-def]  # numba
+def _tag(lex, tries, dfa, ranges):  # type: ignore[no-untyped-def]  # numba
     """The tag of the string that ends here; negative where none may end."""
     if lex < TRIE:
         return FREE_TAG
+    if lex >= DFA:
+        return VALUE_TAG if dfa[lex & INDEX, ENDS] == 1 else NO_TAG
     tag = tries[lex & INDEX, TAG]
     if tag == NO_TAG and tries[lex & INDEX, FALLBACK]:
         return FREE_TAG
@@ -133,10 +152,15 @@ def _tag(lex, tries):  # type: ignore[no-untyped-def]  # numba
 
 
 @kernel
-def step_content(byte, lex, tries):  # type: ignore[no-untyped-def]  # numba
-    """One UTF-8 byte of decoded content; negative where it leads nowhere. Quote and backslash come here only escaped."""
+def step_content(byte, lex, tries, dfa, ranges):  # type: ignore[no-untyped-def]  # numba
+    """One UTF-8 byte of decoded content; negative where it leads nowhere. Quote and backslash come here only escaped.
+
+    Inside a character an automaton's rows are always filled: they come with the row that the character begins at.
+    """
     if lex < TRIE:
         return _step_utf8(byte, lex & INDEX)
+    if lex >= DFA:
+        return dfa[lex & INDEX, BYTE_0 + byte]
     node = lex & INDEX
     child = node + 1
     while child < tries[node, END]:
@@ -157,15 +181,15 @@ def _step_utf8(byte, state):  # type: ignore[no-untyped-def]  # numba
 
 
 @kernel
-def _step_escape(byte, lex, esc, tries):  # type: ignore[no-untyped-def]  # numba
+def _step_escape(byte, lex, esc, tries, dfa, ranges):  # type: ignore[no-untyped-def]  # numba
     """One byte of an escape: (result, lex, esc); esc is 0 once the character is whole."""
     mode, digits, value = esc >> MODE_SHIFT, (esc >> DIGITS_SHIFT) & 7, esc & VALUE
     if mode == AFTER_BACKSLASH:
         if byte == 0x75:
-            return (ALIVE if _any_unit(lex, tries, 0, 0xFFFF) else DEAD), lex, FIRST_UNIT << MODE_SHIFT
+            return (ALIVE if _any_unit(lex, tries, dfa, ranges, 0, 0xFFFF) else DEAD), lex, FIRST_UNIT << MODE_SHIFT
         if SHORT[byte] == 0:
             return DEAD, lex, esc
-        lex = feed(SHORT[byte], lex, tries)
+        lex = feed(SHORT[byte], lex, tries, dfa, ranges)
         return (ALIVE if lex >= 0 else DEAD), lex, 0
     if mode == AFTER_HIGH:
         return (ALIVE if byte == BACKSLASH else DEAD), lex, (AFTER_HIGH_BACKSLASH << MODE_SHIFT) | value
@@ -175,93 +199,99 @@ def _step_escape(byte, lex, esc, tries):  # type: ignore[no-untyped-def]  # numb
         return DEAD, lex, esc
     digits += 1
     if mode == FIRST_UNIT:
-        return _first_unit((value << 4) | HEX[byte], digits, lex, tries)
+        return _first_unit((value << 4) | HEX[byte], digits, lex, tries, dfa, ranges)
     # The low unit's top digit is D, so 12 bits hold the other three.
     if digits == 1:
         if HEX[byte] != 0xD:
             return DEAD, lex, esc
         return ALIVE, lex, (LOW_UNIT << MODE_SHIFT) | (1 << DIGITS_SHIFT) | value
     high, low = value >> 12, ((value & 0xFFF) << 4) | HEX[byte]
-    return _low_unit(high, low, digits, lex, tries)
+    return _low_unit(high, low, digits, lex, tries, dfa, ranges)
 
 
 @kernel
-def _first_unit(value, digits, lex, tries):  # type: ignore[no-untyped-def]  # numba
+def _first_unit(value, digits, lex, tries, dfa, ranges):  # type: ignore[no-untyped-def]  # numba
     if digits < 4:
         left = 4 * (4 - digits)
-        alive = _any_unit(lex, tries, value << left, (value << left) | ((1 << left) - 1))
+        alive = _any_unit(lex, tries, dfa, ranges, value << left, (value << left) | ((1 << left) - 1))
         return (ALIVE if alive else DEAD), lex, (FIRST_UNIT << MODE_SHIFT) | (digits << DIGITS_SHIFT) | value
-    if not _any_unit(lex, tries, value, value):
+    if not _any_unit(lex, tries, dfa, ranges, value, value):
         return DEAD, lex, 0
     if 0xD800 <= value <= 0xDBFF:
         return ALIVE, lex, (AFTER_HIGH << MODE_SHIFT) | (value - 0xD800)
-    lex = feed(value, lex, tries)
+    lex = feed(value, lex, tries, dfa, ranges)
     return (ALIVE if lex >= 0 else DEAD), lex, 0
 
 
 @kernel
-def _low_unit(high, low, digits, lex, tries):  # type: ignore[no-untyped-def]  # numba
+def _low_unit(high, low, digits, lex, tries, dfa, ranges):  # type: ignore[no-untyped-def]  # numba
     """`low` holds the digits after the D; a low surrogate is DC00 to DFFF."""
     left = 4 * (4 - digits)
     least, most = max(low << left, 0xC00), (low << left) | ((1 << left) - 1)
     base = 0x10000 + (high << 10) - 0xC00
-    if most < 0xC00 or not _any_content(lex, tries, base + least, base + most):
+    if most < 0xC00 or not _any_content(lex, tries, dfa, ranges, base + least, base + most):
         return DEAD, lex, 0
     if digits < 4:
         return ALIVE, lex, (LOW_UNIT << MODE_SHIFT) | (digits << DIGITS_SHIFT) | (high << 12) | low
-    lex = feed(base + low, lex, tries)
+    lex = feed(base + low, lex, tries, dfa, ranges)
     return (ALIVE if lex >= 0 else DEAD), lex, 0
 
 
 @kernel
-def feed(character, lex, tries):  # type: ignore[no-untyped-def]  # numba
+def feed(character, lex, tries, dfa, ranges):  # type: ignore[no-untyped-def]  # numba
     """Step the content machine with one character; negative where it leads nowhere."""
     if character < 0x80:
-        return step_content(character, lex, tries)
+        return step_content(character, lex, tries, dfa, ranges)
     if character < 0x800:
-        lex = step_content(0xC0 | (character >> 6), lex, tries)
+        lex = step_content(0xC0 | (character >> 6), lex, tries, dfa, ranges)
     else:
         if character < 0x10000:
-            lex = step_content(0xE0 | (character >> 12), lex, tries)
+            lex = step_content(0xE0 | (character >> 12), lex, tries, dfa, ranges)
         else:
-            lex = step_content(0xF0 | (character >> 18), lex, tries)
+            lex = step_content(0xF0 | (character >> 18), lex, tries, dfa, ranges)
             if lex >= 0:
-                lex = step_content(0x80 | ((character >> 12) & 0x3F), lex, tries)
+                lex = step_content(0x80 | ((character >> 12) & 0x3F), lex, tries, dfa, ranges)
         if lex >= 0:
-            lex = step_content(0x80 | ((character >> 6) & 0x3F), lex, tries)
+            lex = step_content(0x80 | ((character >> 6) & 0x3F), lex, tries, dfa, ranges)
     if lex >= 0:
-        lex = step_content(0x80 | (character & 0x3F), lex, tries)
+        lex = step_content(0x80 | (character & 0x3F), lex, tries, dfa, ranges)
     return lex
 
 
 @kernel
-def _any_short(lex, tries):  # type: ignore[no-untyped-def]  # numba
+def _any_short(lex, tries, dfa, ranges):  # type: ignore[no-untyped-def]  # numba
     """Whether a short escape leads on."""
     for letter in range(256):
-        if SHORT[letter] != 0 and step_content(SHORT[letter], lex, tries) >= 0:
+        if SHORT[letter] != 0 and step_content(SHORT[letter], lex, tries, dfa, ranges) >= 0:
             return True
     return False
 
 
 @kernel
-def _any_unit(lex, tries, least, most):  # type: ignore[no-untyped-def]  # numba
+def _any_unit(lex, tries, dfa, ranges, least, most):  # type: ignore[no-untyped-def]  # numba
     """Whether a first \\u unit between `least` and `most` leads on, alone or as a high surrogate."""
-    if least < 0xD800 and _any_content(lex, tries, least, min(most, 0xD7FF)):
+    if least < 0xD800 and _any_content(lex, tries, dfa, ranges, least, min(most, 0xD7FF)):
         return True
-    if most > 0xDFFF and _any_content(lex, tries, max(least, 0xE000), most):
+    if most > 0xDFFF and _any_content(lex, tries, dfa, ranges, max(least, 0xE000), most):
         return True
     high, last = max(least, 0xD800), min(most, 0xDBFF)
     if high > last:
         return False
-    return _any_content(lex, tries, 0x10000 + ((high - 0xD800) << 10), 0x103FF + ((last - 0xD800) << 10))
+    return _any_content(lex, tries, dfa, ranges, 0x10000 + ((high - 0xD800) << 10), 0x103FF + ((last - 0xD800) << 10))
 
 
 @kernel
-def _any_content(lex, tries, least, most):  # type: ignore[no-untyped-def]  # numba
+def _any_content(lex, tries, dfa, ranges, least, most):  # type: ignore[no-untyped-def]  # numba
     """Whether a character between `least` and `most` that may be written as \\u leads on."""
+    if lex >= DFA:
+        for i in range(dfa[lex & INDEX, RANGE_FIRST], dfa[lex & INDEX, RANGE_STOP]):
+            low, high = max(least, ranges[i, 0]), min(most, ranges[i, 1])
+            if low <= high and _may_escape(low, high):
+                return True
+        return False
     if lex < TRIE or tries[lex & INDEX, FALLBACK]:
         return _may_escape(least, most)
-    return _any_child(lex & INDEX, tries, least, most)
+    return _any_child(lex & INDEX, tries, dfa, ranges, least, most)
 
 
 @kernel
@@ -276,7 +306,7 @@ def _may_escape(least, most):  # type: ignore[no-untyped-def]  # numba
 
 
 @kernel
-def _any_child(node, tries, least, most):  # type: ignore[no-untyped-def]  # numba
+def _any_child(node, tries, dfa, ranges, least, most):  # type: ignore[no-untyped-def]  # numba
     """Whether a character below `node`, which stands between characters, lies between the limits."""
     # One level for each byte of a character; no recursion, which numba's cache on disk does not survive.
     children = np.empty(4, np.int32)

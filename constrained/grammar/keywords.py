@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from decimal import Decimal
 from fractions import Fraction
+from functools import cache
 from itertools import pairwise
 from math import isfinite
 from types import MappingProxyType
@@ -17,6 +18,9 @@ from typing import Any, Protocol
 
 from constrained.errors import SchemaError, UnsupportedKeywordError
 from constrained.grammar import shapes
+from constrained.grammar.formats import FORMATS, INEXACT, OLDER_FORMATS, Format, Strings
+from constrained.grammar.language import ANYTHING as ANY_STRING
+from constrained.grammar.language import Language, PatternError, from_pattern
 from constrained.grammar.schema import Subschema, escape
 from constrained.grammar.shapes import (
     ALL_KINDS,
@@ -40,6 +44,8 @@ from constrained.grammar.shapes import (
 
 class Context(Protocol):
     """What a rule may ask of the compile that it is part of."""
+
+    asserts_formats: bool
 
     def child(self, sub: Subschema, *path: str | int, contents: Any, meets: bool = True) -> NodeKey:
         """The obligation to meet the subschema at `path` below `sub`, or not to."""
@@ -313,6 +319,55 @@ def not_string(context: Context, sub: Subschema) -> list[Arm]:
     return [replace(ANY.only(STRING), string=other) for other in wrong]
 
 
+def pattern(context: Context, sub: Subschema) -> list[Arm]:
+    """`pattern`: an ECMA-262 regular expression that some part of the string matches."""
+    return [Arm(string=StringSet(language=_pattern(sub)))]
+
+
+def not_pattern(context: Context, sub: Subschema) -> list[Arm]:
+    """A string with no part that matches."""
+    return [replace(ANY.only(STRING), string=StringSet(language=~_pattern(sub)))]
+
+
+def _pattern(sub: Subschema) -> Language:
+    source = _expect(sub, "pattern", str, "a regular expression")
+    try:
+        return from_pattern(source)
+    except PatternError as error:
+        raise UnsupportedKeywordError(f"{source!r}: {error}", sub.pointer, "pattern") from error
+
+
+def format_(context: Context, sub: Subschema) -> list[Arm]:
+    """`format`: the strings that it surely holds."""
+    form = _format(context, sub)
+    return [Arm(string=StringSet(language=_strings(form)))] if form is not None else [ANY]
+
+
+def not_format(context: Context, sub: Subschema) -> list[Arm]:
+    """The strings that it surely does not hold."""
+    form = _format(context, sub)
+    if form is None:
+        return []
+    return [replace(ANY.only(STRING), string=StringSet(language=~_strings(form.wider or form)))]
+
+
+def _format(context: Context, sub: Subschema) -> Format | None:
+    name = sub.contents["format"]
+    if not context.asserts_formats or not isinstance(name, str):
+        return None
+    return OLDER_FORMATS.get(f"draft{sub.draft}", FORMATS).get(name, FORMATS.get(name))
+
+
+@cache
+def _strings(form: Format | Strings) -> Language:
+    language = ANY_STRING
+    for source in form.all_of:
+        language &= from_pattern(source, anchored=True)
+    for source in form.none_of:
+        language &= ~from_pattern(source, anchored=True)
+    return language
+
+
 def number(context: Context, sub: Subschema) -> list[Arm]:
     """`minimum`, `maximum`, `exclusiveMinimum`, `exclusiveMaximum` (draft 4: booleans beside the plain bounds)."""
     return [Arm(number=NumberSet(_bound(sub, "Minimum", 1), _bound(sub, "Maximum", -1)))]
@@ -494,6 +549,8 @@ RULES: dict[str, Keyword] = {
     "maxItems": Keyword(array, not_array),
     "minLength": Keyword(string, not_string),
     "maxLength": Keyword(string, not_string),
+    "pattern": Keyword(pattern, not_pattern),
+    "format": Keyword(format_, not_format),
     "minimum": Keyword(number, not_number),
     "maximum": Keyword(number, not_number),
     "exclusiveMinimum": Keyword(number, not_number),
@@ -511,7 +568,6 @@ RULES: dict[str, Keyword] = {
 
 # Keywords that assert and have no rule yet: (first draft, last draft, the values with which they assert nothing).
 REFUSED: dict[str, tuple[int, int, tuple[Any, ...]]] = {
-    "pattern": (4, 9999, ()),
     "multipleOf": (4, 9999, ()),
     "uniqueItems": (4, 9999, (False,)),
     "contains": (6, 9999, ()),
@@ -525,30 +581,6 @@ REFUSED: dict[str, tuple[int, int, tuple[Any, ...]]] = {
     "$dynamicRef": (2020, 9999, ()),
     "$vocabulary": (2019, 9999, ()),
 }
-
-KNOWN_FORMATS = frozenset(
-    [
-        "date-time",
-        "date",
-        "time",
-        "duration",
-        "email",
-        "idn-email",
-        "hostname",
-        "idn-hostname",
-        "ipv4",
-        "ipv6",
-        "uri",
-        "uri-reference",
-        "iri",
-        "iri-reference",
-        "uuid",
-        "uri-template",
-        "json-pointer",
-        "relative-json-pointer",
-        "regex",
-    ]
-)
 
 
 class FormatChoice(Protocol):
@@ -564,12 +596,8 @@ def refusal(context: FormatChoice, sub: Subschema, keyword: str) -> UnsupportedK
         since, until, harmless = REFUSED[keyword]
         if since <= sub.draft <= until and not any(value == h and type(value) is type(h) for h in harmless):
             return UnsupportedKeywordError("this assertion is not supported yet", sub.pointer, keyword)
-    if keyword == "format" and context.asserts_formats and isinstance(value, str) and value in KNOWN_FORMATS:
-        return UnsupportedKeywordError(
-            f"format {value!r} is not supported as an assertion yet; formats='annotate' takes it as a remark",
-            sub.pointer,
-            keyword,
-        )
+    if keyword == "format" and context.asserts_formats and isinstance(value, str) and value in INEXACT:
+        return UnsupportedKeywordError(f"format {value!r} cannot be asserted exactly: {INEXACT[value]}", sub.pointer, keyword)
     return None
 
 

@@ -13,6 +13,7 @@ from typing import Any
 
 from constrained.errors import FuelError, SchemaError, UnsatisfiableSchemaError
 from constrained.grammar import keywords, texts
+from constrained.grammar.language import LanguageFuelError
 from constrained.grammar.schema import SchemaDocument, Subschema
 from constrained.grammar.shapes import (
     ANY,
@@ -73,8 +74,11 @@ class Nodes:
         self._constants: dict[tuple[int, str, str], Subschema] = {}
         self._nodes: dict[NodeKey, Node] = {}
         self.root = self._key(self.document.root)
-        self._expand_all()
-        self._measure()
+        try:
+            self._expand_all()
+            self._measure()
+        except LanguageFuelError as error:
+            raise FuelError(f"the strings of a pattern or format: {error}", self.document.root.pointer) from error
         if self._nodes[self.root].is_empty:
             raise UnsatisfiableSchemaError("no JSON value meets this schema", self.document.root.pointer)
         self._trim()

@@ -105,6 +105,9 @@ def shortest_string(strings: StringSet) -> bytes | None:
     """The shortest JSON string in the set; None where the set is empty."""
     if strings.values is not None:
         return min((quote(value) for value in strings.values), key=lambda text: (len(text), text), default=None)
+    if strings.language is not None:
+        text = strings.language.shortest()
+        return None if text is None else quote(text)
     if strings.min_len >= UNBOUNDED:
         return None
     for length in range(strings.min_len, min(strings.max_len, strings.min_len + 1) + 1):
@@ -118,7 +121,7 @@ def shortest_string(strings: StringSet) -> bytes | None:
 
 def min_string_len(strings: StringSet) -> int | None:
     """Bytes of `shortest_string`; None where the set is empty."""
-    if strings.values is None and not strings.excluded:
+    if strings.values is None and strings.language is None and not strings.excluded:
         empty = strings.min_len > strings.max_len or strings.min_len >= UNBOUNDED
         return None if empty else strings.min_len + 2
     text = shortest_string(strings)

@@ -216,8 +216,9 @@ def test_the_same_key_may_come_again_in_another_object() -> None:
 @pytest.mark.parametrize(
     ("schema", "pointer", "keyword"),
     [
-        ({"pattern": "a"}, "", "pattern"),
-        ({"properties": {"a": {"format": "date"}}}, "/properties/a", "format"),
+        ({"pattern": "(a)\\1"}, "", "pattern"),
+        ({"pattern": "("}, "", "pattern"),
+        ({"properties": {"a": {"format": "idn-hostname"}}}, "/properties/a", "format"),
         ({"items": {"uniqueItems": True}}, "/items", "uniqueItems"),
         ({"multipleOf": 2}, "", "multipleOf"),
         ({"minProperties": 1}, "", "minProperties"),
@@ -244,6 +245,32 @@ def test_what_is_not_built_is_refused_by_name(schema: Any, pointer: str, keyword
     with pytest.raises(UnsupportedKeywordError) as caught:
         grammar_of(schema)
     assert (caught.value.pointer, caught.value.keyword) == (pointer, keyword)
+
+
+@pytest.mark.parametrize(
+    ("schema", "accepts", "rejects"),
+    [
+        ({"pattern": "^[a-c]+$"}, ["a", "abc", 1, None], ["", "abd", "A"]),
+        ({"type": "string", "pattern": "b"}, ["b", "abc", '\n"b', "éb😀"], ["", "ac"]),
+        (
+            {"type": "string", "pattern": "^é😀?$"},
+            ["é", "é😀", Raw('"\\u00e9\\ud83d\\ude00"')],
+            ["e", "😀", Raw('"\\u00e9\\u00e9"')],
+        ),
+        ({"type": "string", "pattern": "^a*$", "minLength": 2, "maxLength": 3}, ["aa", "aaa"], ["a", "aaaa", "ab"]),
+        ({"pattern": "^x", "enum": ["xa", "b", 3]}, ["xa", 3], ["b"]),
+        ({"allOf": [{"pattern": "^a"}, {"pattern": "z$"}], "type": "string"}, ["az", "abcz"], ["a", "z", "ab"]),
+        ({"type": "string", "not": {"pattern": "^a"}}, ["", "b", "ba"], ["a", "ab"]),
+        ({"type": "string", "pattern": "^(?!foo)[a-z]+$"}, ["fo", "bar", "fox"], ["foo", "food", ""]),
+        ({"type": "string", "format": "date"}, ["2024-02-29", "1999-12-31"], ["2023-02-29", "2024-2-1", "2024-04-31", ""]),
+        ({"type": "string", "format": "uuid"}, ["123e4567-e89b-12d3-a456-426614174000"], ["123e4567", ""]),
+        ({"format": "ipv4", "pattern": "^10"}, ["10.0.0.1", 3], ["11.0.0.1", "10.0.0.256"]),
+        ({"type": "string", "not": {"format": "date"}}, ["x", "2023-02-30"], ["2023-02-28"]),
+        ({"type": "string", "pattern": '^["\\\\]$'}, ['"', "\\"], ["", "a"]),
+    ],
+)
+def test_patterns_and_formats(schema: Any, accepts: list[Any], rejects: list[Any]) -> None:
+    check(schema, accepts, rejects)
 
 
 def test_formats_can_be_annotations_and_unknown_ones_are() -> None:
@@ -312,6 +339,9 @@ def test_what_is_no_schema(schema: Any, pointer: str) -> None:
         {"type": "string", "maxLength": 0, "not": {"const": ""}},
         {"type": "boolean", "not": {"enum": [True, False]}},
         {"oneOf": [{"type": "string"}, {"type": "string"}]},
+        {"type": "string", "pattern": "^a$", "minLength": 2},
+        {"allOf": [{"pattern": "^a"}, {"pattern": "^b"}], "type": "string"},
+        {"type": "string", "format": "date", "maxLength": 9},
     ],
 )
 def test_what_nothing_satisfies(schema: Any) -> None:

@@ -10,11 +10,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from constrained.grammar.formats import addresses, dates, identifiers, mail, uris
+from constrained.grammar.formats import addresses, dates, expressions, identifiers, mail, uris
 from constrained.grammar.formats.format import Format, Strings
 
 FORMATS: Mapping[str, Format] = {
-    form.name: form for part in (dates, mail, addresses, uris, identifiers) for form in part.FORMATS
+    form.name: form for part in (dates, mail, addresses, uris, identifiers, expressions) for form in part.FORMATS
 }
 
 # Drafts 4 and 6 know no A-labels: every host name of the plain grammar is one.
@@ -27,7 +27,6 @@ INEXACT: Mapping[str, str] = {
         "the length limit of a label holds for its Punycode form, and a label that starts with xn-- must be the Punycode of "
         "a valid one (RFC 5890, section 2.3.2.1): both take computing Punycode, which no automaton does"
     ),
-    "regex": "the brackets of an ECMA-262 regular expression nest without limit, which no regular language describes",
 }
 
 __all__ = ["FORMATS", "INEXACT", "OLDER_FORMATS", "Format", "Strings"]

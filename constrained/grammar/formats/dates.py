@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from constrained.grammar.formats.abnf import ANYTHING, DIGIT, any_of, exactly, optional, repeated
-from constrained.grammar.formats.format import Format
+from constrained.grammar.formats.format import Format, Strings
 
 _MULTIPLE_OF_4 = any_of("0[48]", "[2468][048]", "[13579][26]")  # two digits, 00 aside
 _NO_MULTIPLE_OF_4 = any_of("[02468][1235679]", "[13579][01345789]")
@@ -28,7 +30,7 @@ _LAST_OF_MONTH = any_of(
     f"{_LEAP_YEAR}-02-29",
     f"{_COMMON_YEAR}-02-28",
 )
-_FIRST_OF_MONTH = exactly("[^]", 8) + "01"
+_FIRST_OF_MONTH = f"{_YEAR}-{any_of('0[1-9]', '1[0-2]')}-01"
 
 # RFC 3339, section 5.6.
 _HOUR = any_of("[01][0-9]", "2[0-3]")
@@ -36,12 +38,35 @@ _MINUTE = "[0-5][0-9]"
 _SECOND = "[0-5][0-9]"
 _SECFRAC = optional(r"\." + repeated(DIGIT, 1))
 _OFFSET = any_of("[Zz]", f"[+\\-]{_HOUR}:{_MINUTE}")
+_UTC = r"(?:[Zz]|[+\-]00:00)"
 _FULL_TIME = f"{_HOUR}:{_MINUTE}:{any_of(_SECOND, '60')}{_SECFRAC}{_OFFSET}"
 
-# The rest of this part restricts a text that already is a `full-time` (or a `date-time`) by one relation each. Apart they
-# are some hundred states; spelled out as one pattern they would be some ten thousand.
-_ORDINARY = exactly("[^]", 6) + _SECOND + ANYTHING
+# RFC 3339, section 5.7: a leap second is 23:59:60 in UTC, and ends a month. East of Greenwich it is the next day by then.
 _LEAP = ":60" + _SECFRAC
+_QUARTER, _DAY = 15, 24 * 60
+
+
+def _leap_times(offsets: Iterable[int]) -> str:
+    """The local times of 23:59:60 in UTC at these offsets, in minutes, each with its offset."""
+    hours: dict[int, list[str]] = {}
+    for offset in offsets:
+        hour, minute = divmod((_DAY - 1 + offset) % _DAY, 60)
+        sign = "-" if offset < 0 else r"\+"
+        spelled = f"{sign}{abs(offset) // 60:02}:{abs(offset) % 60:02}"
+        hours.setdefault(hour, []).append(f"{minute:02}{_LEAP}{spelled if offset else _UTC}")
+    return any_of(*(f"{hour:02}:{any_of(*minutes)}" for hour, minutes in hours.items()))
+
+
+_ORDINARY_TIME = f"{_HOUR}:{_MINUTE}:{_SECOND}{_SECFRAC}{_OFFSET}"
+_SAME_DAY_QUARTERS = range(_QUARTER - _DAY, 1, _QUARTER)
+_NEXT_DAY_QUARTERS = range(_QUARTER, _DAY, _QUARTER)
+_QUARTERS_ONLY = (
+    "a leap second is generated at offsets of whole quarters of an hour only, which all clocks have kept since there are leap "
+    "seconds: to allow every offset takes ten thousand states"
+)
+
+# All leap seconds, by relations of some hundred states each that restrict what already is a `full-time` or a `date-time`.
+_ORDINARY = exactly("[^]", 6) + _SECOND + ANYTHING
 
 
 def _offsets(minus: str, plus: str, utc: bool) -> str:
@@ -62,18 +87,15 @@ def _leap_minute(minute: int) -> str:
     return f"{minute:02}{_LEAP}{_offsets(f'{hour}{59 - minute:02}', f'{hour}{(minute + 1) % 60:02}', utc=minute == 59)}"
 
 
-_LEAP_HOURS = any_of(*(_leap_hour(hour) for hour in range(24)))
-_LEAP_MINUTES = exactly("[^]", 3) + any_of(*(_leap_minute(minute) for minute in range(60)))
-_LEAP_SECOND = (any_of(_ORDINARY, _LEAP_HOURS), any_of(_ORDINARY, _LEAP_MINUTES))
-
-# RFC 3339, section 5.7: the leap second ends a month, in UTC. East of Greenwich it is the next day by then.
-_SAME_DAY = any_of("[Zz]", f"-{ANYTHING}", r"\+00:00")
+_LEAP_SECOND = (
+    any_of(_ORDINARY, *(_leap_hour(hour) for hour in range(24))),
+    any_of(_ORDINARY, exactly("[^]", 3) + any_of(*(_leap_minute(minute) for minute in range(60)))),
+)
 _NEXT_DAY = r"\+" + any_of("00:(?:0[1-9]|[1-5][0-9])", any_of("0[1-9]", "[12][0-9]") + ANYTHING)
-_LEAP_TIME = exactly("[^]", 5) + _LEAP
 _LEAP_DAY = any_of(
     exactly("[^]", 11) + _ORDINARY,
-    f"{_LAST_OF_MONTH}[Tt]{_LEAP_TIME}{_SAME_DAY}",
-    f"{_FIRST_OF_MONTH}[Tt]{_LEAP_TIME}{_NEXT_DAY}",
+    f"{_LAST_OF_MONTH}[^]{{6}}{_LEAP}{any_of(_UTC, f'-{ANYTHING}')}",
+    f"{_FIRST_OF_MONTH}[^]{{6}}{_LEAP}{_NEXT_DAY}",
 )
 
 # RFC 3339, appendix A: the grammar of ISO 8601, whose designators are capital letters.
@@ -88,11 +110,27 @@ _DUR_DATE = any_of(_DUR_DAY, _DUR_MONTH, _DUR_YEAR) + optional(_DUR_TIME)
 
 FORMATS = (
     Format("date", "RFC 3339, section 5.6, full-date", (_FULL_DATE,)),
-    Format("time", "RFC 3339, section 5.6, full-time", (_FULL_TIME, *_LEAP_SECOND)),
+    Format(
+        "time",
+        "RFC 3339, section 5.6, full-time",
+        (any_of(_ORDINARY_TIME, _leap_times((*_SAME_DAY_QUARTERS, *_NEXT_DAY_QUARTERS))),),
+        wider=Strings((_FULL_TIME, *_LEAP_SECOND)),
+        why=_QUARTERS_ONLY,
+    ),
     Format(
         "date-time",
         "RFC 3339, section 5.6, date-time",
-        (f"{_FULL_DATE}[Tt]{_FULL_TIME}", *(exactly("[^]", 11) + relation for relation in _LEAP_SECOND), _LEAP_DAY),
+        (
+            any_of(
+                f"{_FULL_DATE}[Tt]{_ORDINARY_TIME}",
+                f"{_LAST_OF_MONTH}[Tt]{_leap_times(_SAME_DAY_QUARTERS)}",
+                f"{_FIRST_OF_MONTH}[Tt]{_leap_times(_NEXT_DAY_QUARTERS)}",
+            ),
+        ),
+        wider=Strings(
+            (f"{_FULL_DATE}[Tt]{_FULL_TIME}", *(exactly("[^]", 11) + relation for relation in _LEAP_SECOND), _LEAP_DAY),
+        ),
+        why=_QUARTERS_ONLY,
     ),
     Format("duration", "RFC 3339, appendix A, duration", ("P" + any_of(_DUR_DATE, _DUR_TIME, f"{_NUMBER}W"),)),
 )

@@ -13,8 +13,8 @@ from itertools import pairwise
 from constrained.grammar.formats.abnf import ANYTHING, DIGIT, HEXDIG, any_of, exactly, optional, repeated
 from constrained.grammar.formats.format import Format, Strings
 
-MOST_NESTED_GROUPS = 5
-_NESTED_IN_LOOKAROUND = 2
+MOST_NESTED_GROUPS = 4
+_INNERMOST_LOOKAROUND = 3
 
 # ECMA-262, section 22.2.1, with UnicodeMode: escapes, in classes and outside.
 _SYNTAX = r"$()*+./?[\]^{|}"  # SyntaxCharacter, and the slash that IdentityEscape adds
@@ -26,53 +26,57 @@ _CLASS_ESCAPE = r"\\[DSWdsw]"
 
 _ONE = any_of(r"[^\\\]\-]", r"\\[b\-]", _ESCAPE)
 _ONE_OR_HYPHEN = any_of(_ONE, "-")
+# The low end of a range. A bare `^` is none here: after the bracket it would be read as the negation and as a character.
+_LOW = any_of(r"[^\\\]\-\^]", r"\\[b\-]", _ESCAPE)
 
 
 def _class(property_escape: str, low_to_high: str, hyphen_to_high: str) -> str:
     """ClassContents: runs of atoms that end in a range, then atoms; a bare hyphen is an atom at the ends of a run only."""
-    inner = any_of(_ONE, _CLASS_ESCAPE, property_escape)
-    atoms = optional(any_of(inner, "-") + repeated(inner))
-    last_atoms = optional(any_of(inner, "-") + repeated(inner) + "-?")
-    return r"\[\^?" + repeated(any_of(atoms + low_to_high, hyphen_to_high)) + last_atoms + r"\]"
+    atoms = "-?" + repeated(any_of(_ONE, _CLASS_ESCAPE, property_escape))
+    return rf"\[\^?{repeated(any_of(atoms + low_to_high, hyphen_to_high))}{atoms}-?\]"
 
 
 # Structure: everything but the order of ranges and counts and the names of properties.
-_CLASS = _class(_PROPERTY, f"{_ONE}-{_ONE_OR_HYPHEN}", f"--{_ONE_OR_HYPHEN}")
-_ATOM = any_of(r"[^$()*+?\[\\\]\^{|}]", _ESCAPE, _CLASS_ESCAPE, _PROPERTY, _CLASS)
+_CLASS = _class(_PROPERTY, f"{_LOW}-{_ONE_OR_HYPHEN}", f"--{_ONE_OR_HYPHEN}")
+_CHARACTER = any_of(r"[^$()*+?\[\\\]\^{|}]", _ESCAPE, _CLASS_ESCAPE, _PROPERTY)
+_ATOM = any_of(_CHARACTER, _CLASS)
 _QUANTIFIER = any_of("[*+?]", r"\{[0-9]+(?:,[0-9]*)?\}") + r"\??"
 _BETWEEN = any_of(r"[$\^|]", r"\\[Bb]")  # assertions, and what parts alternatives: each may be empty
 _GROUP = r"\(" + optional(r"\?" + any_of(":", "<[A-Za-z_$][A-Za-z0-9_$]*>"))
+_QUANTIFIED = _ATOM + optional(_QUANTIFIER)
+_QUANTIFIED = _ATOM + optional(_QUANTIFIER)
 _LOOKAROUND = r"\(\?<?[=!]"
 
 
-def _disjunction(depth: int, lookaround: str = "") -> str:
-    """A lookaround takes no quantifier."""
-    atom = _ATOM if depth == 0 else any_of(_ATOM, rf"{_GROUP}{_disjunction(depth - 1, lookaround)}\)")
-    around = [rf"{_LOOKAROUND}{lookaround}\)"] if lookaround else []
-    return repeated(any_of(_BETWEEN, *around, atom + optional(_QUANTIFIER)))
+def _disjunction(depth: int) -> str:
+    """A lookaround takes no quantifier; here it holds groups one deep, and no lookaround."""
+    if depth == 0:
+        return repeated(any_of(_BETWEEN, _QUANTIFIED))
+    around = [rf"{_LOOKAROUND}{_disjunction(1)}\)"] if depth >= _INNERMOST_LOOKAROUND else []
+    return repeated(any_of(_BETWEEN, *around, any_of(_ATOM, rf"{_GROUP}{_disjunction(depth - 1)}\)") + optional(_QUANTIFIER)))
 
 
-_NESTED = _disjunction(MOST_NESTED_GROUPS, _disjunction(_NESTED_IN_LOOKAROUND))
+_NESTED = _disjunction(MOST_NESTED_GROUPS)
 
 # What is valid at all keeps to these tokens, however its groups nest.
 _ANY_GROUP = r"\(" + optional(r"\?" + any_of("<?[=!]", "<[^>]+>", "[ims]*(?:-[ims]*)?:"))
 _BACKREFERENCE = any_of(r"\\[1-9][0-9]*", r"\\k<[^>]+>")
-_TOKENS = repeated(any_of(_BETWEEN, _ANY_GROUP, any_of(_ATOM, _BACKREFERENCE, r"\)") + optional(_QUANTIFIER)))
+_ANY_CLASS = _class(_PROPERTY, f"{_ONE}-{_ONE_OR_HYPHEN}", f"--{_ONE_OR_HYPHEN}")
+_TOKENS = repeated(any_of(_BETWEEN, _ANY_GROUP, any_of(_CHARACTER, _ANY_CLASS, _BACKREFERENCE, r"\)") + optional(_QUANTIFIER)))
 
 # Order of the ends of a range: there is a cut with one end at or below it and the other at or above.
 _CUTS = (
-    *range(0x20, 0x7F),
-    *(0x7F, 0xA0, 0xC0, 0xD8, 0xE0, 0xF8, 0x100, 0x180, 0x250, 0x300, 0x370, 0x391, 0x3B1, 0x400, 0x410, 0x430, 0x450, 0x500),
-    *range(0x600, 0x2000, 0x200),
-    *(0x2000, 0x2070, 0x2100, 0x2190, 0x2600, 0x2E80, 0x3000, 0x3040, 0x30A0, 0x3100, 0x3400, 0x4E00, 0xA000, 0xAC00, 0xD7A3),
-    *(0xE000, 0xF900, 0xFF00, 0xFF10, 0xFF21, 0xFF41, 0x10000, 0x1F300, 0x1F600, 0x20000, 0x10FFFF),
+    *map(ord, " !#%(+.0123456789:@AFMNZ[`afmnz{~"),
+    *(0x7F, 0xA0, 0xC0, 0xD8, 0xE0, 0xF8, 0x100, 0x17F, 0x250, 0x300, 0x370, 0x391, 0x3B1, 0x400, 0x410, 0x430, 0x450, 0x500),
+    *(0x5D0, 0x600, 0x900, 0xE00, 0x1100, 0x1E00, 0x2000, 0x2100, 0x2600, 0x3000, 0x3040, 0x30A0, 0x3400, 0x4E00, 0xAC00),
+    *(0xD7A3, 0xE000, 0xF900, 0xFF00, 0x10000, 0x1F300, 0x1F600, 0x20000, 0x10FFFF),
 )
+_NOT_BARE_LOW, _NOT_BARE_HIGH = r"-\]^", r"\]"
 
 
-def _end(low: int, high: int, bare_hyphen: bool) -> str:
+def _end(low: int, high: int, escaped_only: str) -> str:
     """An end of a range, one character from `low` to `high`, bare or as an identity escape."""
-    never_bare = (0x5C, 0x5D) if bare_hyphen else (0x2D, 0x5C, 0x5D)
-    gaps = [low - 1, *(code for code in never_bare if low <= code <= high), high + 1]
+    gaps = [low - 1, *(code for code in map(ord, escaped_only) if low <= code <= high), high + 1]
     bare = "".join(rf"\u{{{before + 1:X}}}-\u{{{after - 1:X}}}" for before, after in pairwise(gaps) if after - before > 1)
     escaped = "".join("\\" + character for character in "-" + _SYNTAX if low <= ord(character) <= high)
     return any_of(*([f"[{bare}]"] if bare else []), *([rf"\\[{escaped}]"] if escaped else []))
@@ -89,7 +93,7 @@ def _rising_digits(before: str, num_after: int) -> str:
 
 
 _RISING = any_of(
-    *(f"{_end(0, cut, False)}-{_end(cut, 0x10FFFF, True)}" for cut in _CUTS),
+    *(f"{_end(low + 1, cut, _NOT_BARE_LOW)}-{_end(cut, 0x10FFFF, _NOT_BARE_HIGH)}" for low, cut in pairwise((-1, *_CUTS))),
     _rising_digits(r"\\x", 1),
     _rising_digits(r"\\x0", 0),
     *(_rising_digits(r"\\u" + "0" * zeros, 3 - zeros) for zeros in range(4)),
@@ -97,7 +101,7 @@ _RISING = any_of(
 )
 
 # Order of the counts of `{low,high}`: more digits; or a higher digit first, or the same before zeros; or two digits.
-_MOST_DIGITS = 6
+_MOST_DIGITS = 4
 
 
 def _rising_counts(num_digits: int) -> str:
@@ -139,7 +143,7 @@ _KNOWN_PROPERTY = (
 )
 
 # What the structure leaves out, told by the same tokens without their nesting.
-_RISING_CLASS = _class(_KNOWN_PROPERTY, _RISING, "--" + _end(0x2D, 0x10FFFF, True))
+_RISING_CLASS = _class(_KNOWN_PROPERTY, _RISING, "--" + _end(0x2D, 0x10FFFF, _NOT_BARE_HIGH))
 _IN_ORDER = repeated(
     any_of(r"[^\\\[{]", _RISING_CLASS, rf"\{{{_COUNTS}\}}", r"\\[^Ppu]", _UNICODE_ESCAPE, _KNOWN_PROPERTY),
 )

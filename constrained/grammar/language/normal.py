@@ -56,15 +56,16 @@ def char_ranges(term: Term) -> Ranges | None:
 
 def concat(*terms: Term) -> Term:
     """The terms one after the other; only the last may be contextual."""
-    heads: list[Term] = []
-    for term in terms:
-        while isinstance(term, Concat):
+    result: Term = EMPTY
+    for term in reversed(terms):
+        heads: list[Term] = []
+        # What is last already has its normal form: its length must not count.
+        while isinstance(term, Concat) and result is not EMPTY:
             heads.append(term.head)
             term = term.tail
-        heads.append(term)
-    result = heads.pop() if heads else EMPTY
-    for head in reversed(heads):
-        result = _prepend(head, result)
+        result = _prepend(term, result)
+        for head in reversed(heads):
+            result = _prepend(head, result)
     return result
 
 
@@ -263,17 +264,17 @@ def _factored(members: dict[int, Term]) -> dict[int, Term]:
         groups.setdefault(tail.uid, (tail, []))[1].append(head)
     result: dict[int, Term] = {}
     for tail, heads in groups.values():
-        for head in _merge_heads(heads) if len(heads) > 1 else heads:
+        for head in _merge_heads(heads, tail) if len(heads) > 1 else heads:
             term = concat(head, tail)
             for member in term.members if isinstance(term, Or) else (term,):
                 result[member.uid] = member
     return result
 
 
-def _merge_heads(heads: list[Term]) -> list[Term]:
+def _merge_heads(heads: list[Term], tail: Term) -> list[Term]:
     if ANYTHING in heads:
         return [ANYTHING]
-    merged = _merge_literals(_merge_counts(heads))
+    merged = _merge_literals(_merge_counts(heads, tail))
     if EMPTY in merged and any(head.nullable for head in merged if head is not EMPTY):
         merged.remove(EMPTY)
     if EMPTY in merged and len(merged) == 2:
@@ -283,18 +284,19 @@ def _merge_heads(heads: list[Term]) -> list[Term]:
     return merged
 
 
-def _merge_counts(heads: list[Term]) -> list[Term]:
-    """x{1,3} | x{2,7} = x{1,7}; ranges of counts that leave a gap stay apart."""
+def _merge_counts(heads: list[Term], tail: Term) -> list[Term]:
+    """x{1,3} | x{2,7} = x{1,7}; ranges of counts that leave a gap stay apart. Before ANYTHING x{3} is x{3,}."""
+    endless = tail is ANYTHING
     counts: dict[int, tuple[Term, list[tuple[int, float]]]] = {}
     for head in heads:
         if isinstance(head, Repeat):
-            counts.setdefault(head.body.uid, (head.body, []))[1].append((head.low, head.high))
+            counts.setdefault(head.body.uid, (head.body, []))[1].append((head.low, inf if endless else head.high))
     if not counts:
         return heads
     rest: list[Term] = []
     for head in heads:
         if head.uid in counts:
-            counts[head.uid][1].append((1, 1))
+            counts[head.uid][1].append((1, inf if endless else 1))
         elif not isinstance(head, Repeat):
             rest.append(head)
     if EMPTY in rest:

@@ -165,7 +165,7 @@ class _Parser(ClassReader):
         return None
 
     def atom(self) -> Expression:
-        char = self.peek()
+        start, char = self.position, self.peek()
         if char == "(":
             return self.group()
         if char == "[":
@@ -173,7 +173,7 @@ class _Parser(ClassReader):
         if char == "\\":
             return self.atom_escape()
         if char in "*+?" or self.braces() is not None:
-            raise self.error("nothing to repeat")
+            raise PatternError("nothing to repeat", start)
         self.position += 1
         if char == ".":
             return ANY_CHAR if self.dot_all else _NO_LINE_TERMINATOR

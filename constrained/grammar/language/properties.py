@@ -101,15 +101,27 @@ def _unassigned() -> Ranges:
     return _category("Cn")
 
 
+# Planes without any character, and those of private use, which end in two noncharacters each: not worth a look.
+_UNIFORM = (
+    ("Cn", 0x40000, 0xDFFFF),
+    ("Cn", 0xE1000, 0xEFFFF),
+    ("Co", 0xF0000, 0xFFFFD),
+    ("Cn", 0xFFFFE, 0xFFFFF),
+    ("Co", 0x100000, 0x10FFFD),
+    ("Cn", 0x10FFFE, 0x10FFFF),
+)
+
+
 @cache
 def _categories() -> dict[str, list[tuple[int, int]]]:
-    """The ranges of each two-letter category, from one pass over all code points (about 0.1 s, once)."""
+    """The ranges of each two-letter category, from one pass over the planes in use (tens of milliseconds, once)."""
     table: dict[str, list[tuple[int, int]]] = {}
-    start = 0
-    for name, run in groupby(map(unicodedata.category, map(chr, range(charsets.LAST_CODE_POINT + 1)))):
-        end = start + sum(1 for _ in run)
-        table.setdefault(name, []).append((start, end - 1))
-        start = end
+    for name, low, high in _UNIFORM:
+        table.setdefault(name, []).append((low, high))
+    for start, end in ((0, 0x40000), (0xE0000, 0xE1000)):
+        for name, run in groupby(map(unicodedata.category, map(chr, range(start, end)))):
+            low, start = start, start + sum(1 for _ in run)
+            table.setdefault(name, []).append((low, start - 1))
     return table
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -82,7 +84,7 @@ def test_steps_are_ascending_disjoint_merged_and_lead_to_strings(known: Known) -
             assert example is not None
             assert state.contains(chr(low) + example)
             assert state.contains(chr(high) + example)
-        for (_, high, after), (low, _, following) in zip(steps, steps[1:], strict=False):
+        for (_, high, after), (low, _, following) in pairwise(steps):
             assert high < low
             assert high + 1 < low or after is not following
         assert state.is_empty == (not steps and not state.accepts_empty)
