@@ -23,6 +23,7 @@ class Limits:
     max_nodes: int = 50_000
     max_alternatives: int = 1_000
     max_schema_depth: int = 500
+    max_key_classes: int = 64
 
 
 @dataclass(frozen=True, slots=True)

@@ -61,7 +61,24 @@ PATTERNS = {
     },
     "required": ["p", "d", "any"],
 }
-SCHEMAS = {"patterns": PATTERNS, "person": PERSON, "open": OPEN, "union": UNION, "negated": NEGATED, "anything": True}
+KEYS = {
+    "type": "object",
+    "properties": {"name": {"type": "null"}},
+    "patternProperties": {
+        "^(a|b*c?)$": {"type": ["integer", "object"]},
+        "é": {"patternProperties": {"^..$": {}}, "type": "object"},
+    },
+    "additionalProperties": False,
+}
+SCHEMAS = {
+    "patterns": PATTERNS,
+    "keys": KEYS,
+    "person": PERSON,
+    "open": OPEN,
+    "union": UNION,
+    "negated": NEGATED,
+    "anything": True,
+}
 LAYOUTS = ("flexible", "compact", "indented")
 
 

@@ -110,7 +110,10 @@ class Automaton:
             else:
                 content, inside = _key_content(data, position, history)
                 depends |= not inside
-                if content not in cells.seen[cell]:
+                of_class = self.locals.with_key(local, content)
+                if of_class is not None:
+                    pending.append(((lex, esc, need, room, of_class, cell), position + 1))
+                elif content not in cells.seen[cell]:
                     pending.append(((lex, esc, need, room, local, cells.with_key(cell, content)), position + 1))
         return ended, depends
 

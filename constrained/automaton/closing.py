@@ -88,8 +88,8 @@ class Closings:
                 return shortest.node(node, depth) + self._local(after, seen)
             case ObjectOpen(plan, depth):
                 return self._members(plan, 0, depth, first=True)
-            case ObjectKey(plan, position, depth):
-                return self._key(plan, position, depth, seen)
+            case ObjectKey():
+                return self._key(local, seen)
             case ObjectColon(plan, tag, depth):
                 here = self._automaton.locals.plans[plan]
                 value = shortest.layout.colon + shortest.node(here.member(tag), depth)
@@ -110,14 +110,16 @@ class Closings:
         names = [name for name in here.names[position:] if name in here.shape.required]
         return self._shortest.object_rest(here.shape, names, depth, first=first)
 
-    def _key(self, plan: int, position: int, depth: int, seen: frozenset[bytes]) -> bytes:
+    def _key(self, local: ObjectKey, seen: frozenset[bytes]) -> bytes:
         """A key has to come: the cheapest member, then what is required."""
-        here = self._automaton.locals.plans[plan]
-        options = [(texts.quote(here.names[i]), i + 1) for i in here.candidates(position)]
-        if here.may_add(position):
+        here = self._automaton.locals.plans[local.plan]
+        options = [(texts.quote(here.names[i]), i + 1) for i in here.candidates(local.position)]
+        if here.may_add(local.position):
             taken = {*seen, *(name.encode() for name in here.declared)}
             options.append((texts.quote(_fresh(b"", taken).decode()), strings.FREE_TAG))
-        closings = (key + self._rest(ObjectColon(plan, tag, depth), seen) for key, tag in options)
+        for tag, language in here.open_classes(local.position, local.seen):
+            options.append((texts.quote(language.shortest() or ""), tag))
+        closings = (key + self._rest(ObjectColon(local.plan, tag, local.depth), seen) for key, tag in options)
         return min(closings, key=_by_length)
 
     # -- strings
@@ -138,7 +140,8 @@ class Closings:
             text += bytes([byte])
         options = []
         if lex >= strings.DFA:
-            options.append(_escaped(self._language_end(lex)) + b'"' + self._local(local, NO_KEYS))
+            after = self._behind(local, strings.VALUE_TAG)
+            options.append(_escaped(self._language_end(lex)) + b'"' + self._local(after, NO_KEYS))
         elif lex >= strings.TRIE:
             node = lex & strings.INDEX
             named = self._named_end(local, node)
@@ -172,7 +175,7 @@ class Closings:
         rest = _UTF8_REST[utf8_state]
         rest += b"a" * max(need - bool(rest), 0)
         plan = self._plan(local)
-        if plan is not None and (taken := {*seen, *(name.encode() for name in plan.declared)}):
+        if plan is not None and plan.additional and (taken := {*seen, *(name.encode() for name in plan.declared)}):
             written = decode_content(open_string(history) + text) + rest
             rest += _fresh(written, taken)[len(written) :]
         return _escaped(rest) + b'"' + self._local(self._behind(local, strings.FREE_TAG), seen)

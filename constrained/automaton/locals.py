@@ -8,7 +8,7 @@ lexeme that each edge enters.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from constrained.automaton import lexemes, strings
 from constrained.automaton.contents import Contents
@@ -28,11 +28,15 @@ from constrained.automaton.tables import (
     Table,
 )
 from constrained.grammar import texts
+from constrained.grammar.language import Language, from_values
 from constrained.grammar.nodes import Node, Nodes
 from constrained.grammar.shapes import ArrayShape, NodeKey, ObjectShape, StringSet
 from constrained.options import Whitespace
 
 INDENT = 2
+MAX_LISTED_KEYS = 100  # a pattern class of no more keys is generated as so many properties
+Keys = frozenset[str]
+NO_KEYS: Keys = frozenset()
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,11 +63,16 @@ class ObjectOpen:
 
 @dataclass(frozen=True, slots=True)
 class ObjectKey:
-    """A key comes next, or is being read; the properties before `position` are past."""
+    """A key comes next, or is being read; the properties before `position` are past.
+
+    `seen` are the keys of classes that are there already; `tag` is the class of the key that is being read, else 0.
+    """
 
     plan: int
     position: int
     depth: int
+    seen: Keys = NO_KEYS
+    tag: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,6 +82,7 @@ class ObjectColon:
     plan: int
     tag: int
     depth: int
+    seen: Keys = NO_KEYS
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,6 +92,7 @@ class ObjectNext:
     plan: int
     position: int
     depth: int
+    seen: Keys = NO_KEYS
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,14 +136,28 @@ Edge = tuple[int, int, int, int, int, int, int]
 class ObjectPlan:
     """An object shape laid out for generation: the order of its properties and what may follow each position.
 
-    `names` are the properties that some value can fill; position `len(names)` is the place of additional keys.
+    `names` are the properties that some value can fill, then the keys of small pattern classes; position `len(names)` is the
+    place of all other keys. Those are either free (`additional`), or of one of `classes`: languages with a node each.
+    Tags name what a key is: 0 is a free one, i + 1 the i-th name, len(names) + 1 + k one of the k-th class.
     """
 
     def __init__(self, shape: ObjectShape, nodes: Nodes) -> None:
         self.shape = shape
-        self.names = [name for name, key in shape.properties.items() if not nodes[key].is_empty]
+        self.members = {name: key for name, key in shape.properties.items() if not nodes[key].is_empty}
         self.declared = list(shape.properties)
-        self.additional = not nodes[shape.additional].is_empty
+        self.additional = False
+        self.free: NodeKey = ()
+        self.classes: list[tuple[Language, NodeKey]] = []
+        for language, key in nodes.key_classes(shape):
+            if nodes[key].is_empty:
+                continue
+            if language is None:
+                self.additional, self.free = True, key
+            elif (keys := language.values(MAX_LISTED_KEYS)) is not None:
+                self.members |= dict.fromkeys(keys, key)
+            else:
+                self.classes.append((language, key))
+        self.names = list(self.members)
         self._next_required = [len(self.names)] * (len(self.names) + 1)
         for index in range(len(self.names) - 1, -1, -1):
             required = self.names[index] in shape.required
@@ -147,20 +172,36 @@ class ObjectPlan:
         return range(position, min(self._next_required[position] + 1, len(self.names)))
 
     def may_add(self, position: int) -> bool:
-        """Whether an additional key may come next."""
+        """Whether a free key may come next."""
         return self.additional and self.may_close(position)
 
-    def may_continue(self, position: int) -> bool:
+    def open_classes(self, position: int, seen: Keys) -> list[tuple[int, Language]]:
+        """The classes of which a key may come next: tag, and the keys that are not there yet."""
+        if not self.may_close(position):
+            return []
+        used = from_values(seen)
+        left = [language & ~used if seen else language for language, _ in self.classes]
+        return [(len(self.names) + 1 + k, language) for k, language in enumerate(left) if not language.is_empty]
+
+    def may_continue(self, position: int, seen: Keys) -> bool:
         """Whether any key may come next."""
-        return position < len(self.names) or self.may_add(position)
+        return position < len(self.names) or self.may_add(position) or bool(self.open_classes(position, seen))
 
     def member(self, tag: int) -> NodeKey:
-        """The node of the member whose key has `tag`: 0 is an additional one, i + 1 the i-th name."""
-        return self.shape.additional if tag == strings.FREE_TAG else self.shape.member(self.names[tag - 1])
+        """The node of the member whose key has `tag`."""
+        if tag == strings.FREE_TAG:
+            return self.free
+        if tag <= len(self.names):
+            return self.members[self.names[tag - 1]]
+        return self.classes[tag - len(self.names) - 1][1]
 
     def after(self, tag: int) -> int:
         """The position after the member whose key has `tag`."""
-        return len(self.names) if tag == strings.FREE_TAG else tag
+        return tag if 0 < tag <= len(self.names) else len(self.names)
+
+    def is_of_class(self, tag: int) -> bool:
+        """Whether a key with `tag` is of a class."""
+        return tag > len(self.names)
 
 
 class Locals:
@@ -238,14 +279,14 @@ class Locals:
                 return self._value(self._nodes[node], after, depth)
             case ObjectOpen(plan, depth):
                 return self._object_open(plan, depth)
-            case ObjectKey(plan, position, depth):
-                return [(strings.QUOTE, self._key(plan, position, depth))]
-            case ObjectColon(plan, tag, depth):
-                after = self.index(ObjectNext(plan, self.plans[plan].after(tag), depth))
+            case ObjectKey():
+                return [(strings.QUOTE, edge) for edge in self._keys(local)]
+            case ObjectColon(plan, tag, depth, seen):
+                after = self.index(ObjectNext(plan, self.plans[plan].after(tag), depth, seen))
                 value = self.index(Value(self.plans[plan].member(tag), after, depth))
                 return [(ord(":"), self._go(value, lexemes.layout(b" ") if self._indented else None))]
-            case ObjectNext(plan, position, depth):
-                return self._object_next(plan, position, depth)
+            case ObjectNext():
+                return self._object_next(local)
             case ArrayOpen(shape, depth):
                 return self._array_open(shape, depth)
             case ArrayItem(shape, item, depth):
@@ -305,37 +346,64 @@ class Locals:
             lex = self._value_lexes[texts_] = self._tries.add([(text, 1) for text in texts_.values], fallback=False)
         return (GOTO, lex, 0, strings.UNBOUNDED, after, -1)
 
-    def _key(self, plan_index: int, position: int, depth: int) -> tuple[int, int, int, int, int, int]:
-        """The edge into a key; makes the trie of names and the places after each of them."""
-        local = self.index(ObjectKey(plan_index, position, depth))
+    def _keys(self, here: ObjectKey) -> Iterable[tuple[int, int, int, int, int, int]]:
+        """The edges into a key at a place: one into the trie of names, one into each class."""
+        plan = self.plans[here.plan]
+        if plan.candidates(here.position) or plan.may_add(here.position):
+            yield self._named_key(here)
+        for tag, language in plan.open_classes(here.position, here.seen):
+            local = self.index(replace(here, tag=tag))
+            if self.info.array[local, TAGS] < 0:
+                # What is left of a language may be anything: then the key ends as a free string does.
+                colon = self.index(ObjectColon(here.plan, tag, here.depth, here.seen))
+                self._set_tags(local, {strings.VALUE_TAG: colon, strings.FREE_TAG: colon})
+            yield (GOTO, self._contents.lex(language), 0, strings.UNBOUNDED, local, -1)
+
+    def _named_key(self, here: ObjectKey) -> tuple[int, int, int, int, int, int]:
+        local = self.index(here)
         if local not in self._key_lexes:
-            plan = self.plans[plan_index]
-            allowed = {plan.names[i]: i + 1 for i in plan.candidates(position)}
-            free = plan.may_add(position)
+            plan = self.plans[here.plan]
+            allowed = {plan.names[i]: i + 1 for i in plan.candidates(here.position)}
+            free = plan.may_add(here.position)
             names = [(name, allowed.get(name, strings.EXCLUDED)) for name in plan.declared] if free else list(allowed.items())
             self._key_lexes[local] = self._tries.add(names, fallback=free) if names else strings.FREE
-            base = self.tags.size
-            self.tags.reserve(len(plan.names) + 1)
-            self.tags.size += len(plan.names) + 1
-            for tag in (*allowed.values(), *((strings.FREE_TAG,) if free else ())):
-                self.tags.array[base + tag, 0] = self.index(ObjectColon(plan_index, tag, depth))
-            self.info.array[local, TAGS] = base
+            tags = (*allowed.values(), *((strings.FREE_TAG,) if free else ()))
+            self._set_tags(local, {tag: self.index(ObjectColon(here.plan, tag, here.depth, here.seen)) for tag in tags})
         return (GOTO, self._key_lexes[local], 0, strings.UNBOUNDED, local, -1)
 
+    def _set_tags(self, local: int, places: dict[int, int]) -> None:
+        """Where a key with each tag leads to from `local`."""
+        base, count = self.tags.size, max(places) + 1
+        self.tags.reserve(count)
+        self.tags.size += count
+        for tag, place in places.items():
+            self.tags.array[base + tag, 0] = place
+        self.info.array[local, TAGS] = base
+
+    def with_key(self, local: int, content: bytes) -> int | None:
+        """The local state behind a key of a class, with the key among those seen; None for any other key."""
+        here = self.states[local]
+        if not isinstance(here, ObjectColon) or not self.plans[here.plan].is_of_class(here.tag):
+            return None
+        return self.index(replace(here, seen=here.seen | {content.decode()}))
+
     def _object_open(self, plan: int, depth: int) -> Iterable[tuple[int, tuple[int, int, int, int, int, int]]]:
+        first = ObjectKey(plan, 0, depth)
         if self.plans[plan].may_close(0):
             yield ord("}"), (POP, -1, 0, 0, -1, -1)
-        if self.plans[plan].may_continue(0):
+        if self.plans[plan].may_continue(0, NO_KEYS):
             if self._indented:
-                yield ord("\n"), self._go(self.index(ObjectKey(plan, 0, depth)), self._indent(depth))
+                yield ord("\n"), self._go(self.index(first), self._indent(depth))
             else:
-                yield strings.QUOTE, self._key(plan, 0, depth)
+                for edge in self._keys(first):
+                    yield strings.QUOTE, edge
 
-    def _object_next(self, plan: int, position: int, depth: int) -> Iterable[tuple[int, tuple[int, int, int, int, int, int]]]:
-        if self.plans[plan].may_continue(position):
-            yield ord(","), self._go(self.index(ObjectKey(plan, position, depth)), self._line(depth))
-        if self.plans[plan].may_close(position):
-            yield self._close(ord("}"), depth)
+    def _object_next(self, here: ObjectNext) -> Iterable[tuple[int, tuple[int, int, int, int, int, int]]]:
+        if self.plans[here.plan].may_continue(here.position, here.seen):
+            key = ObjectKey(here.plan, here.position, here.depth, here.seen)
+            yield ord(","), self._go(self.index(key), self._line(here.depth))
+        if self.plans[here.plan].may_close(here.position):
+            yield self._close(ord("}"), here.depth)
 
     def _close(self, byte: int, depth: int) -> tuple[int, tuple[int, int, int, int, int, int]]:
         if self._indented:

@@ -305,6 +305,8 @@ class Masks:
 
     def _note_keys(self, trie: Trie, noted: list[list[int]], row: ThreadRow, own: int, token_bytes: list[bytes] | None) -> None:
         for node, begun, earlier, cell in noted:
+            if begun < 0 and not earlier and cell == own and token_bytes is not None:
+                continue  # the open key: what it may not be is taken out with its prefix
             tokens = trie.ids[trie.first[node] : trie.first[trie.end[node]]]
             if token_bytes is None or earlier or begun < 0 or cell != own:
                 row.unsure.append(tokens)

@@ -20,6 +20,7 @@ from constrained.errors import SchemaError, UnsupportedKeywordError
 from constrained.grammar import shapes
 from constrained.grammar.formats import FORMATS, INEXACT, OLDER_FORMATS, Format, Strings
 from constrained.grammar.language import ANYTHING as ANY_STRING
+from constrained.grammar.language import NOTHING as NO_STRING
 from constrained.grammar.language import Language, PatternError, from_pattern
 from constrained.grammar.schema import Subschema, escape
 from constrained.grammar.shapes import (
@@ -35,6 +36,7 @@ from constrained.grammar.shapes import (
     Arm,
     ArrayShape,
     Bound,
+    Layer,
     NodeKey,
     NumberSet,
     ObjectShape,
@@ -225,19 +227,20 @@ def _constant_array(context: Context, sub: Subschema, keyword: str, value: list[
 def _constant_object(context: Context, sub: Subschema, keyword: str, value: Mapping[str, Any]) -> Arm:
     members = {name: context.constant(sub, keyword, member) for name, member in value.items()}
     nothing = context.child(sub, keyword, contents=False)
-    return replace(ANY.only(OBJECT), object=ObjectShape(MappingProxyType(members), nothing, frozenset(members)))
+    return replace(
+        ANY.only(OBJECT), object=ObjectShape(MappingProxyType(members), (Layer(additional=nothing),), frozenset(members))
+    )
 
 
 def object_(context: Context, sub: Subschema) -> list[Arm]:
-    """`properties`, `required` and `additionalProperties` of one subschema, together."""
+    """`properties`, `patternProperties`, `required` and `additionalProperties` of one subschema, together."""
     contents = sub.contents
+    layer = _layer(context, sub)
     members: dict[str, NodeKey] = {}
     if "properties" in contents:
         for name, value in _expect(sub, "properties", Mapping, "an object of schemas").items():
-            members[name] = context.child(sub, "properties", name, contents=value)
-    additional: NodeKey = shapes.ANYTHING
-    if "additionalProperties" in contents:
-        additional = context.child(sub, "additionalProperties", contents=contents["additionalProperties"])
+            matched = replace(layer, additional=shapes.ANYTHING).member(name)
+            members[name] = shapes.join(context.child(sub, "properties", name, contents=value), matched)
     required: list[str] = []
     # Draft 3 put a boolean here; every later draft has a list.
     if "required" in contents:
@@ -245,16 +248,49 @@ def object_(context: Context, sub: Subschema) -> list[Arm]:
         if not all(isinstance(name, str) for name in required):
             raise SchemaError(f"{required!r} is not a list of names", sub.pointer, "required")
     for name in required:
-        members.setdefault(name, additional)
-    return [Arm(object=ObjectShape(MappingProxyType(members), additional, frozenset(required)))]
+        members.setdefault(name, layer.member(name))
+    layers = (layer,) if layer != Layer() else ()
+    return [Arm(object=ObjectShape(MappingProxyType(members), layers, frozenset(required)))]
+
+
+def _layer(context: Context, sub: Subschema) -> Layer:
+    contents = sub.contents
+    additional: NodeKey = shapes.ANYTHING
+    if "additionalProperties" in contents:
+        additional = context.child(sub, "additionalProperties", contents=contents["additionalProperties"])
+    patterns: list[tuple[Language, NodeKey]] = []
+    if "patternProperties" in contents:
+        for source, value in _expect(sub, "patternProperties", Mapping, "an object of schemas").items():
+            child = context.child(sub, "patternProperties", source, contents=value)
+            patterns.append((_language(sub, "patternProperties", source), child))
+    return Layer(tuple(patterns), additional)
+
+
+def property_names(context: Context, sub: Subschema) -> list[Arm]:
+    """`propertyNames`: the strings that keys may be."""
+    arms = context.arms_of(sub, "propertyNames", contents=sub.contents["propertyNames"])
+    names = NO_STRING
+    for arm in arms:
+        if STRING in arm.kinds:
+            names |= arm.string.as_language()
+    if names is ANY_STRING:
+        return [ANY]
+    nothing = context.child(sub, "propertyNames", contents=False)
+    return [Arm(object=ObjectShape(layers=(Layer(((names, shapes.ANYTHING),), nothing),)))]
+
+
+def not_property_names(context: Context, sub: Subschema) -> list[Arm]:
+    """Some key is another string."""
+    raise negation_refusal(sub, "propertyNames")
 
 
 def not_object(context: Context, sub: Subschema) -> list[Arm]:
     """An object with a member that fails its schema, or without one that is required."""
     [arm] = object_(context, sub)
     nothing = context.child(sub, "required", contents=False)
-    if arm.object.additional != shapes.ANYTHING:
-        raise negation_refusal(sub, "additionalProperties")
+    for keyword in ("additionalProperties", "patternProperties"):
+        if arm.object.layers and keyword in sub.contents:
+            raise negation_refusal(sub, keyword)
     wrong = []
     for name, value in sub.contents.get("properties", {}).items():
         if arm.object.properties[name] != shapes.ANYTHING:
@@ -330,11 +366,14 @@ def not_pattern(context: Context, sub: Subschema) -> list[Arm]:
 
 
 def _pattern(sub: Subschema) -> Language:
-    source = _expect(sub, "pattern", str, "a regular expression")
+    return _language(sub, "pattern", _expect(sub, "pattern", str, "a regular expression"))
+
+
+def _language(sub: Subschema, keyword: str, source: str) -> Language:
     try:
         return from_pattern(source)
     except PatternError as error:
-        raise UnsupportedKeywordError(f"{source!r}: {error}", sub.pointer, "pattern") from error
+        raise UnsupportedKeywordError(f"{source!r}: {error}", sub.pointer, keyword) from error
 
 
 def format_(context: Context, sub: Subschema) -> list[Arm]:
@@ -540,8 +579,10 @@ RULES: dict[str, Keyword] = {
     "enum": Keyword(enum, not_enum),
     "const": Keyword(const, not_const, since=6),
     "properties": Keyword(object_, not_object),
+    "patternProperties": Keyword(object_, not_object),
     "required": Keyword(object_, not_object),
     "additionalProperties": Keyword(object_, not_object),
+    "propertyNames": Keyword(property_names, not_property_names, since=6),
     "prefixItems": Keyword(array, not_array, since=2020),
     "items": Keyword(array, not_array),
     "additionalItems": Keyword(array, not_array, until=2019),
@@ -571,8 +612,6 @@ REFUSED: dict[str, tuple[int, int, tuple[Any, ...]]] = {
     "multipleOf": (4, 9999, ()),
     "uniqueItems": (4, 9999, (False,)),
     "contains": (6, 9999, ()),
-    "patternProperties": (4, 9999, ({},)),
-    "propertyNames": (6, 9999, (True, {})),
     "minProperties": (4, 9999, (0,)),
     "maxProperties": (4, 9999, ()),
     "unevaluatedItems": (2019, 9999, (True, {})),

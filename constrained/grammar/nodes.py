@@ -13,7 +13,8 @@ from typing import Any
 
 from constrained.errors import FuelError, SchemaError, UnsatisfiableSchemaError
 from constrained.grammar import keywords, texts
-from constrained.grammar.language import LanguageFuelError
+from constrained.grammar.language import ANYTHING as ANY_STRING
+from constrained.grammar.language import Language, LanguageFuelError, from_values
 from constrained.grammar.schema import SchemaDocument, Subschema
 from constrained.grammar.shapes import (
     ANY,
@@ -73,6 +74,7 @@ class Nodes:
         self._open: set[tuple[int, bool]] = set()
         self._constants: dict[tuple[int, str, str], Subschema] = {}
         self._nodes: dict[NodeKey, Node] = {}
+        self._classes: dict[object, list[tuple[Language | None, NodeKey]]] = {}
         self.root = self._key(self.document.root)
         try:
             self._expand_all()
@@ -224,7 +226,7 @@ class Nodes:
                 where = self._obligation(key[0])[0].pointer if key else ""
                 raise FuelError(f"more than {self._limits.max_nodes} nodes (max_nodes)", where)
             node = self._nodes[key] = self._make(key)
-            pending += _children(node)
+            pending += self._children(node)
 
     def _make(self, key: NodeKey) -> Node:
         subs = [self._obligation(i) for i in key]
@@ -239,6 +241,42 @@ class Nodes:
             tuple({arm.object.identity: arm.object for arm in arms if OBJECT in arm.kinds}.values()),
             tuple(arms),
         )
+
+    def _children(self, node: Node) -> list[NodeKey]:
+        keys: dict[NodeKey, None] = {}
+        for array in node.arrays:
+            keys.update(dict.fromkeys((*array.prefix, array.rest)))
+        for shape in node.objects:
+            keys.update(dict.fromkeys(shape.properties.values()))
+            keys.update(dict.fromkeys(key for _, key in self.key_classes(shape)))
+        return list(keys)
+
+    def key_classes(self, shape: ObjectShape) -> list[tuple[Language | None, NodeKey]]:
+        """The keys that no property names, split by what they ask of their members: disjoint languages and nodes.
+
+        A single class of all of them is (None, node). Raises `LanguageFuelError`.
+        """
+        if not shape.languages:
+            return [(None, shape.of(frozenset()))]
+        known = self._classes.get(shape.identity)
+        if known is None:
+            known = self._classes[shape.identity] = self._split_keys(shape)
+        return known
+
+    def _split_keys(self, shape: ObjectShape) -> list[tuple[Language | None, NodeKey]]:
+        parts: list[tuple[Language, frozenset[Language]]] = [(ANY_STRING & ~from_values(shape.properties), frozenset())]
+        for language in shape.languages:
+            inside = [(part & language, matching | {language}) for part, matching in parts]
+            outside = [(part & ~language, matching) for part, matching in parts]
+            parts = [(part, matching) for part, matching in inside + outside if not part.is_empty]
+            if len(parts) > self._limits.max_key_classes:
+                limit = f"more than {self._limits.max_key_classes} classes of keys (max_key_classes)"
+                raise FuelError(limit, self.document.root.pointer, "patternProperties")
+        merged: dict[NodeKey, Language] = {}
+        for part, matching in parts:
+            node = shape.of(matching)
+            merged[node] = merged[node] | part if node in merged else part
+        return [(language, node) for node, language in merged.items()]
 
     # -- emptiness
 
@@ -303,15 +341,6 @@ class Nodes:
         if self._nodes[shape.rest].is_empty:
             return replace(shape, max_items=min(shape.max_items, len(shape.prefix)))
         return shape
-
-
-def _children(node: Node) -> list[NodeKey]:
-    keys: dict[NodeKey, None] = {}
-    for array in node.arrays:
-        keys.update(dict.fromkeys((*array.prefix, array.rest)))
-    for shape in node.objects:
-        keys.update(dict.fromkeys((*shape.properties.values(), shape.additional)))
-    return list(keys)
 
 
 def _merge_numbers(sets: Iterable[NumberSet]) -> tuple[NumberSet, ...]:

@@ -6,9 +6,10 @@ the child value must meet together (the empty tuple is "anything").
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Set
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
+from functools import reduce
 from types import MappingProxyType
 
 from constrained.grammar.language import ANYTHING as ANY_STRING
@@ -151,30 +152,58 @@ class ArrayShape:
 
 
 @dataclass(frozen=True, slots=True)
+class Layer:
+    """What one subschema asks of keys that no property names: of those that match `patterns`, and of all others."""
+
+    patterns: tuple[tuple[Language, NodeKey], ...] = ()
+    additional: NodeKey = ANYTHING
+
+    def member(self, key: str) -> NodeKey:
+        """The obligations on the member `key`."""
+        return self.of({language for language, _ in self.patterns if language.contains(key)})
+
+    def of(self, matching: Set[Language]) -> NodeKey:
+        """The obligations on a member whose key is in exactly the languages `matching`."""
+        found = [node for language, node in self.patterns if language in matching]
+        return reduce(join, found) if found else self.additional
+
+
+@dataclass(frozen=True, slots=True)
 class ObjectShape:
-    """Objects with known `properties` (in declared order), `additional` for every other key, and `required` keys."""
+    """Objects with known `properties` (in declared order), `layers` for every other key, and `required` keys."""
 
     properties: Mapping[str, NodeKey] = field(default_factory=lambda: MappingProxyType({}))
-    additional: NodeKey = ANYTHING
+    layers: tuple[Layer, ...] = ()
     required: frozenset[str] = frozenset()
 
     def member(self, key: str) -> NodeKey:
         """The obligations on the member `key`."""
-        return self.properties.get(key, self.additional)
+        if key in self.properties:
+            return self.properties[key]
+        return reduce(join, (layer.member(key) for layer in self.layers), ANYTHING)
+
+    @property
+    def languages(self) -> tuple[Language, ...]:
+        """The distinct languages of all layers."""
+        return tuple(dict.fromkeys(language for layer in self.layers for language, _ in layer.patterns))
+
+    def of(self, matching: Set[Language]) -> NodeKey:
+        """The obligations on a member that no property names and whose key is in exactly the languages `matching`."""
+        return reduce(join, (layer.of(matching) for layer in self.layers), ANYTHING)
 
     def meet(self, other: ObjectShape) -> ObjectShape:
         """The intersection; the order is this shape's properties, then the other's further ones."""
         names = dict.fromkeys((*self.properties, *other.properties))
         return ObjectShape(
             MappingProxyType({name: join(self.member(name), other.member(name)) for name in names}),
-            join(self.additional, other.additional),
+            tuple(dict.fromkeys((*self.layers, *other.layers))),
             self.required | other.required,
         )
 
     @property
     def identity(self) -> tuple[object, ...]:
         """A hashable value that is equal for equal shapes (order of properties included)."""
-        return (tuple(self.properties.items()), self.additional, self.required)
+        return (tuple(self.properties.items()), self.layers, self.required)
 
 
 _NUMBERS, _STRINGS, _ARRAYS, _OBJECTS = NumberSet(), StringSet(), ArrayShape(), ObjectShape()

@@ -226,7 +226,9 @@ def test_the_same_key_may_come_again_in_another_object() -> None:
         ({"not": {"additionalProperties": {"type": "string"}}}, "/not", "additionalProperties"),
         ({"not": {"items": {"type": "string"}}}, "/not", "items"),
         ({"not": {"const": {"a": 1}}}, "/not", "const"),
-        ({"propertyNames": {"maxLength": 3}}, "", "propertyNames"),
+        ({"not": {"propertyNames": {"maxLength": 3}}}, "/not", "propertyNames"),
+        ({"not": {"patternProperties": {"a": {"type": "string"}}}}, "/not", "patternProperties"),
+        ({"patternProperties": {"(a)\\1": {}}}, "", "patternProperties"),
         ({"unevaluatedProperties": False}, "", "unevaluatedProperties"),
         ({"$dynamicRef": "#a"}, "", "$dynamicRef"),
         (
@@ -270,6 +272,64 @@ def test_what_is_not_built_is_refused_by_name(schema: Any, pointer: str, keyword
     ],
 )
 def test_patterns_and_formats(schema: Any, accepts: list[Any], rejects: list[Any]) -> None:
+    check(schema, accepts, rejects)
+
+
+@pytest.mark.parametrize(
+    ("schema", "accepts", "rejects"),
+    [
+        (
+            {"patternProperties": {"^x": {"type": "integer"}}},
+            [{}, {"x": 1, "xy": 2, "b": "s"}, 3],
+            [{"x": "s"}, {"b": 1, "x1": None}],
+        ),
+        (
+            {
+                "properties": {"xa": {"minimum": 3}, "b": {}},
+                "patternProperties": {"^x": {"maximum": 5}},
+                "additionalProperties": False,
+            },
+            [{"xa": 4, "b": 1, "xb": 2}, {"x": 1, "xx": 2}],
+            [{"xa": 6}, {"xa": 2}, {"xb": 6}, {"c": 1}],
+        ),
+        (
+            {"patternProperties": {"a": {"minimum": 1}, "b": {"maximum": 3}}, "additionalProperties": {"type": "string"}},
+            [{"ab": 2, "a": 9, "b": -1, "c": "s"}],
+            [{"ab": 4}, {"ba": 0}, {"c": 1}],
+        ),
+        (
+            {"patternProperties": {"^[ab]$": {"type": "null"}}, "additionalProperties": False},
+            [{}, {"a": None, "b": None}],
+            [{"c": None}],
+        ),
+        (
+            {"patternProperties": {"^v": True, "^w": False}, "additionalProperties": False},
+            [{"v": 1, "v2": 1}],
+            [{"w": 1}, {"x": 1}],
+        ),
+        ({"propertyNames": {"maxLength": 2}}, [{"ab": 1, "": 2, "é😀": 3}, 3], [{"abc": 1}]),
+        (
+            {"propertyNames": {"pattern": "^[a-z]+$"}, "properties": {"A": {}}, "required": ["b"]},
+            [{"b": 1, "c": 2}],
+            [{"A": 1, "b": 1}, {"c": 1}],
+        ),
+        ({"propertyNames": {"enum": ["a", "b"]}}, [{"a": 1, "b": 2}], [{"c": 1}]),
+        ({"propertyNames": False}, [{}, 3], [{"a": 1}]),
+        ({"propertyNames": {"not": {"const": "a"}}}, [{"b": 1, "aa": 1}], [{"a": 1}, {"b": 1, "a": 2}]),
+        (
+            {"allOf": [{"patternProperties": {"^a": {"type": "integer"}}}, {"additionalProperties": {"maximum": 3}}]},
+            [{"a": 3, "b": "s"}],
+            [{"a": 4}, {"a": "s"}, {"b": 5}],
+        ),
+        ({"required": ["x1"], "patternProperties": {"^x": {"const": 7}}}, [{"x1": 7}], [{}, {"x1": 8}]),
+        (
+            {"patternProperties": {"^x": {}}, "additionalProperties": False},
+            [{"x": 1, "xa": 2, "xab": 3}],
+            [Raw('{"x":1,"x":2}'), Raw('{"xa":1,"x\\u0061":2}'), Raw('{"xé":1,"x\\u00e9":2}'), Raw('{"x1":1,"x2":2,"x1":3}')],
+        ),
+    ],
+)
+def test_patterns_of_keys(schema: Any, accepts: list[Any], rejects: list[Any]) -> None:
     check(schema, accepts, rejects)
 
 
@@ -340,6 +400,8 @@ def test_what_is_no_schema(schema: Any, pointer: str) -> None:
         {"type": "boolean", "not": {"enum": [True, False]}},
         {"oneOf": [{"type": "string"}, {"type": "string"}]},
         {"type": "string", "pattern": "^a$", "minLength": 2},
+        {"type": "object", "required": ["ab"], "propertyNames": {"maxLength": 1}},
+        {"type": "object", "required": ["ab"], "patternProperties": {"^a": False}},
         {"allOf": [{"pattern": "^a"}, {"pattern": "^b"}], "type": "string"},
         {"type": "string", "format": "date", "maxLength": 9},
     ],

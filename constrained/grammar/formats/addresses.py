@@ -5,7 +5,8 @@ from __future__ import annotations
 from constrained.grammar.formats.abnf import ANYTHING, DIGIT, HEXDIG, any_of, exactly, optional, repeated, separated
 from constrained.grammar.formats.format import Format, Strings
 
-# RFC 3986, section 3.2.2 (dec-octet); RFC 2673, section 3.2 has the same form. A leading zero would read as octal.
+# RFC 3986, section 3.2.2 (dec-octet). RFC 2673, section 3.2, asks for a decimal number of 0 to 255; many would read one with
+# a leading zero as octal, so it is none.
 _DEC_OCTET = any_of("[0-9]", "[1-9][0-9]", "1[0-9][0-9]", "2[0-4][0-9]", "25[0-5]")
 IPV4 = separated(_DEC_OCTET, r"\.", 4, 4)
 

@@ -36,7 +36,7 @@ _FIRST_OF_MONTH = f"{_YEAR}-{any_of('0[1-9]', '1[0-2]')}-01"
 _HOUR = any_of("[01][0-9]", "2[0-3]")
 _MINUTE = "[0-5][0-9]"
 _SECOND = "[0-5][0-9]"
-_SECFRAC = optional(r"\." + repeated(DIGIT, 1))
+_SECFRAC = optional(rf"\.{DIGIT}+")
 _OFFSET = any_of("[Zz]", f"[+\\-]{_HOUR}:{_MINUTE}")
 _UTC = r"(?:[Zz]|[+\-]00:00)"
 _FULL_TIME = f"{_HOUR}:{_MINUTE}:{any_of(_SECOND, '60')}{_SECFRAC}{_OFFSET}"
@@ -48,21 +48,26 @@ _QUARTER, _DAY = 15, 24 * 60
 
 def _leap_times(offsets: Iterable[int]) -> str:
     """The local times of 23:59:60 in UTC at these offsets, in minutes, each with its offset."""
-    hours: dict[int, list[str]] = {}
+    clocks: dict[int, dict[int, list[str]]] = {}
     for offset in offsets:
         hour, minute = divmod((_DAY - 1 + offset) % _DAY, 60)
         sign = "-" if offset < 0 else r"\+"
-        spelled = f"{sign}{abs(offset) // 60:02}:{abs(offset) % 60:02}"
-        hours.setdefault(hour, []).append(f"{minute:02}{_LEAP}{spelled if offset else _UTC}")
-    return any_of(*(f"{hour:02}:{any_of(*minutes)}" for hour, minutes in hours.items()))
+        spelled = f"{sign}{abs(offset) // 60:02}:{abs(offset) % 60:02}" if offset else _UTC
+        clocks.setdefault(hour, {}).setdefault(minute, []).append(spelled)
+    return any_of(
+        *(
+            f"{hour:02}:{any_of(*(f'{minute:02}{_LEAP}{any_of(*spelled)}' for minute, spelled in minutes.items()))}"
+            for hour, minutes in clocks.items()
+        )
+    )
 
 
 _ORDINARY_TIME = f"{_HOUR}:{_MINUTE}:{_SECOND}{_SECFRAC}{_OFFSET}"
 _SAME_DAY_QUARTERS = range(_QUARTER - _DAY, 1, _QUARTER)
 _NEXT_DAY_QUARTERS = range(_QUARTER, _DAY, _QUARTER)
 _QUARTERS_ONLY = (
-    "a leap second is generated at offsets of whole quarters of an hour only, which all clocks have kept since there are leap "
-    "seconds: to allow every offset takes ten thousand states"
+    "a leap second is held valid at offsets of whole quarters of an hour only, as all legal times have had since there are "
+    "leap seconds: one at any other offset takes ten thousand states"
 )
 
 # All leap seconds, by relations of some hundred states each that restrict what already is a `full-time` or a `date-time`.

@@ -44,7 +44,6 @@ _QUANTIFIER = any_of("[*+?]", r"\{[0-9]+(?:,[0-9]*)?\}") + r"\??"
 _BETWEEN = any_of(r"[$\^|]", r"\\[Bb]")  # assertions, and what parts alternatives: each may be empty
 _GROUP = r"\(" + optional(r"\?" + any_of(":", "<[A-Za-z_$][A-Za-z0-9_$]*>"))
 _QUANTIFIED = _ATOM + optional(_QUANTIFIER)
-_QUANTIFIED = _ATOM + optional(_QUANTIFIER)
 _LOOKAROUND = r"\(\?<?[=!]"
 
 
@@ -53,7 +52,8 @@ def _disjunction(depth: int) -> str:
     if depth == 0:
         return repeated(any_of(_BETWEEN, _QUANTIFIED))
     around = [rf"{_LOOKAROUND}{_disjunction(1)}\)"] if depth >= _INNERMOST_LOOKAROUND else []
-    return repeated(any_of(_BETWEEN, *around, any_of(_ATOM, rf"{_GROUP}{_disjunction(depth - 1)}\)") + optional(_QUANTIFIER)))
+    group = rf"{_GROUP}{_disjunction(depth - 1)}\)" + optional(_QUANTIFIER)
+    return repeated(any_of(_BETWEEN, *around, _QUANTIFIED, group))
 
 
 _NESTED = _disjunction(MOST_NESTED_GROUPS)

@@ -35,7 +35,11 @@ _ADDRESS_LITERAL = r"\[" + any_of(_IPV4, "[Ii][Pp][Vv]6:" + _IPV6) + r"\]"
 
 
 def _mailbox(more: str) -> str:
-    """RFC 5321, section 4.1.2; `more` are the characters that RFC 6531 adds to atext, qtextSMTP and sub-domain."""
+    """RFC 5321, section 4.1.2; `more` are the characters that RFC 6531 adds to atext, qtextSMTP and sub-domain.
+
+    RFC 6531 adds U-labels to sub-domain without asking a mail server to check them, and the official suite takes any that
+    are written in those characters, even where they are not in Unicode's normal form C.
+    """
     atom = f"[A-Za-z0-9!#$%&'*+\\-\\/=?\\^_`\\{{|\\}}~{more}]+"
     quoted = any_of(rf"[ !#-\[\]-~{more}]", r"\\[ -~]")
     local_part = any_of(separated(atom, r"\.", 1), f'"{repeated(quoted)}"')

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Callable, Iterable
+from functools import partial
 from itertools import groupby
 
 from constrained.grammar.language import charsets
@@ -75,13 +76,13 @@ def _moves(term: Term) -> Moves:
         return _concat_moves(term)
     if isinstance(term, Repeat):
         rest = repeat(term.body, max(term.low - 1, 0), term.high - 1)
-        return _merged((low, high, concat(after, rest)) for low, high, after in moves(term.body))
+        return _mapped(moves(term.body), lambda after: concat(after, rest))
     if isinstance(term, Or):
         return _sweep([moves(member) for member in term.members], union)
     if isinstance(term, And):
         return _sweep([moves(member) for member in term.members], _intersection_of(len(term.members)))
     if isinstance(term, Not):
-        return _merged((low, high, complement(after)) for low, high, after in _total(moves(term.body)))
+        return _mapped(_total(moves(term.body)), complement)
     if isinstance(term, Guard):
         return moves(term.tail) if accepts_empty(term.before) else ()
     assert isinstance(term, Loop)
@@ -115,22 +116,25 @@ def _concat_moves(term: Concat) -> Moves:
 
 def _moves_before(head: Term, tail: Term) -> Moves:
     if not tail.contextual:
-        return _merged((low, high, concat(after, tail)) for low, high, after in moves(head))
+        return _mapped(moves(head), lambda after: concat(after, tail))
     return _sweep_pairs(moves(head), shifts(tail), concat)
 
 
 def shifts(term: Term) -> Moves:
     """For each character of the alphabet `term` itself, its guards moved on by that character: what it is after reading it.
 
-    This is no derivative: the character stands before the term, not in it. Only for contextual terms; memoised.
+    This is no derivative: the character stands before the term, not in it. The ranges cover the alphabet, for a term that
+    has become NOTHING counts under an intersection or a complement. Only for contextual terms; memoised.
     """
     pending: list[Concat] = []
     while term.shifts is None and isinstance(term, Concat):
         pending.append(term)
         term = term.tail
-    known = term.shifts = _shifts(term) if term.shifts is None else term.shifts
+    known = term.shifts
+    if known is None:
+        known = term.shifts = _total(_shifts(term))
     for one in reversed(pending):
-        known = one.shifts = _merged((low, high, concat(one.head, tail)) for low, high, tail in known)
+        known = one.shifts = _total(_mapped(known, partial(concat, one.head)))
     return known
 
 
@@ -144,7 +148,7 @@ def _shifts(term: Term) -> Moves:
     if isinstance(term, And):
         return _sweep([_shifts_or_same(member) for member in term.members], intersection)
     if isinstance(term, Not):
-        return _merged((low, high, complement(body)) for low, high, body in shifts(term.body))
+        return _mapped(shifts(term.body), complement)
     if isinstance(term, Guard):
         return _sweep_pairs(_total(moves(term.before)), _shifts_or_same(term.tail), guard)
     assert isinstance(term, Loop)
@@ -176,6 +180,15 @@ def _merged(ranges: Iterable[tuple[int, int, Term]]) -> Moves:
         else:
             out.append((low, high, term))
     return tuple(out)
+
+
+def _mapped(known: Moves, change: Callable[[Term], Term]) -> Moves:
+    """The same ranges with each term changed; once for each term, as a class of letters may have hundreds of ranges."""
+    memo: dict[int, Term] = {}
+    for _, _, term in known:
+        if term.uid not in memo:
+            memo[term.uid] = change(term)
+    return _merged((low, high, memo[term.uid]) for low, high, term in known)
 
 
 def _total(known: Moves) -> Moves:

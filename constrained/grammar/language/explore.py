@@ -17,7 +17,7 @@ from constrained.grammar.language.errors import LanguageFuelError
 from constrained.grammar.language.normal import NOTHING, length_bounds
 from constrained.grammar.language.terms import And, Moves, Term
 
-DEFAULT_MAX_STATES = 50_000
+DEFAULT_MAX_STATES = 20_000
 _max_states: ContextVar[int] = ContextVar("max_states", default=DEFAULT_MAX_STATES)
 
 

@@ -118,7 +118,7 @@ def test_which_characters_are_literals_of_a_template(character: str) -> None:
 
 @given(st.lists(st.sampled_from(["a", "_", "1", "0", ".", ",", ":", "*", "%41", "%", "+", "="]), max_size=9).map("".join))
 def test_expressions_of_a_template(text: str) -> None:
-    varspec = r"(?:\w|%41)(?:\.?(?:\w|%41))*(?::[1-9]\d{0,3}|\*)?"
+    varspec = r"(?:\w|%[0-9a-f]{2})(?:\.?(?:\w|%[0-9a-f]{2}))*(?::[1-9]\d{0,3}|\*)?"
     fine = re.fullmatch(rf"[+=.,]?{varspec}(?:,{varspec})*", text) is not None
     assert holds(TEMPLATE, f"a{{{text}}}") == holds(TEMPLATE, f"{{{text}}}{{a}}") == fine
 

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import gc
+import weakref
+from concurrent.futures import ThreadPoolExecutor
 from itertools import pairwise
 
 import pytest
@@ -228,10 +231,14 @@ def test_fuel_names_its_limit() -> None:
     assert hard.is_empty
 
 
-def test_states_are_let_go() -> None:
-    import gc
-    import weakref
+def test_threads_share_one_object_per_normal_form() -> None:
+    patterns = [f"^(?!x{number})[a-z]{{1,{number + 2}}}$" for number in range(40)]
+    with ThreadPoolExecutor(8) as pool:
+        found = list(pool.map(lambda _: [(one := from_pattern(pattern), one.steps()) for pattern in patterns], range(8)))
+    assert all(other == found[0] for other in found)
 
+
+def test_states_are_let_go() -> None:
     state = weakref.ref(from_pattern("^(let go [a-z]+){3}$").steps()[0][2])
     gc.collect()
     assert state() is None

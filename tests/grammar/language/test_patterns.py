@@ -118,6 +118,7 @@ def test_lookarounds() -> None:
     check("^(?:a(?<!ba)|b)*$", ["aab", "bb"], ["ba", "aba"])
     check("^(?:[ab](?<=(?<!b)a|b))*$", ["a", "bb", "ab"], ["ba"])
     check("(?=(?!a)b)", ["b", "ab"], ["a", ""])
+    check("(?=a)(?<!a|[^a])", ["a", "ab"], ["ba", "b", ""])
 
 
 @pytest.mark.parametrize(

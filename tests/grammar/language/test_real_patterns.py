@@ -18,11 +18,18 @@ DRAFTS = ["draft4", "draft6", "draft7", "draft2019-09", "draft2020-12"]
 
 
 def _decides(schema: dict[str, Any], data: Any) -> bool:
-    """What a schema says whose only assertions are `pattern` or closed `patternProperties`."""
+    """What a schema says whose only assertions are `pattern` or `patternProperties` of integers or anything."""
     if isinstance(data, str) and "pattern" in schema:
         return from_pattern(schema["pattern"]).contains(data)
-    if isinstance(data, dict) and schema.get("additionalProperties") is False:
-        return all(any(from_pattern(pattern).contains(key) for pattern in schema["patternProperties"]) for key in data)
+    if not isinstance(data, dict):
+        return True
+    patterns = [(from_pattern(pattern), value) for pattern, value in schema.get("patternProperties", {}).items()]
+    for key, member in data.items():
+        demands = [value for language, value in patterns if language.contains(key)]
+        if {"type": "integer"} in demands and not isinstance(member, int):
+            return False
+        if not demands and schema.get("additionalProperties") is False:
+            return False
     return True
 
 
@@ -31,12 +38,13 @@ def _decides(schema: dict[str, Any], data: Any) -> bool:
 def test_the_official_suite_is_decided_right(shared_data: Path, draft: str, file: str) -> None:
     groups = json.loads((shared_data / "json-schema-test-suite" / "tests" / draft / f"{file}.json").read_text())
     for group in groups:
-        known = {"$schema", "type", "pattern", "patternProperties", "additionalProperties"}
-        if "format" in group["schema"] or group["schema"].get("patternProperties") == {"": True}:
-            continue
-        assert set(group["schema"]) <= known, "a keyword that this test does not know"
+        assert set(group["schema"]) <= {"$schema", "type", "pattern", "patternProperties", "additionalProperties"}
         for case in group["tests"]:
             assert _decides(group["schema"], case["data"]) == case["valid"], (group["description"], case["description"])
+
+
+# `re` takes exponential time where repetitions nest, so it is spared long texts there.
+_NESTED_QUANTIFIERS = re.compile(r"[*+}][?()]*[*+{]")
 
 
 def _patterns(schema: Any) -> Iterator[str]:
@@ -82,9 +90,8 @@ def real_patterns(shared_data: Path) -> dict[str, set[str]]:
             if '"pattern' not in line:
                 continue
             record = json.loads(line)
-            texts = [
-                text for text in _strings([test["data"] for test in record["tests"]]) if text.isascii() and "\r" not in text
-            ]
+            documents = [test["data"] for test in record["tests"]]
+            texts = [text for text in _strings(documents) if text.isascii() and "\r" not in text]
             for pattern in _patterns(record["schema"]):
                 found.setdefault(pattern, set()).update(islice(texts, 40))
     return found
@@ -96,6 +103,8 @@ def test_real_patterns_are_decided_as_re_decides_them(real_patterns: dict[str, s
         language, compiled = from_pattern(pattern), _as_re(pattern)
         if compiled is None:
             continue
+        if _NESTED_QUANTIFIERS.search(pattern):
+            texts = {text for text in texts if len(text) <= 16}
         for text in [*texts, *(text[1:] for text in texts), *(text + "-" for text in texts), language.shortest() or ""]:
             num_compared += 1
             assert language.contains(text) == (compiled.search(text) is not None), (pattern, text)
