@@ -12,19 +12,10 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from itertools import groupby
 from math import inf
-from typing import NamedTuple, cast
+from typing import cast
 
-from constrained.grammar.language.normal import (
-    ANYTHING,
-    EMPTY,
-    NOTHING,
-    complement,
-    concat,
-    intersection,
-    non_empty,
-    repeat,
-    union,
-)
+from constrained.grammar.language.boolean import complement, intersection, non_empty, union
+from constrained.grammar.language.normal import ANYTHING, EMPTY, NOTHING, concat, repeat
 from constrained.grammar.language.terms import Term, interned
 
 # Expressions
@@ -180,93 +171,79 @@ def loop(body: Expression, low: int, high: float, tail: Term) -> Term:
 # Expressions with what follows them
 
 
-class Place(NamedTuple):
-    """One language at the start of the text, and the same elsewhere."""
+def follow(expression: Expression, at_start: bool, unread: Term, read: Term) -> Term:
+    """The texts that `expression` begins and its continuation ends: `read` if it reads something, else `unread`.
 
-    start: Term
-    later: Term
-
-
-def follow(expression: Expression, unread: Place, read: Term) -> Place:
-    """What `expression` and its continuation denote: `unread` follows where it read nothing, `read` where it read something."""
+    `at_start`: nothing was read before it. Whatever has been read, `read` stands later in the text.
+    """
     if isinstance(expression, Term):
-        return Place(_follow_term(expression, unread.start, read), _follow_term(expression, unread.later, read))
+        if unread is read or not expression.nullable:
+            return concat(expression, read)
+        return union((unread, concat(non_empty(expression), read)))
     if isinstance(expression, Sequence):
-        return _follow_parts(expression.parts, unread, read)
+        return _follow_parts(expression.parts, at_start, unread, read)
     if isinstance(expression, Choice):
-        arms = [follow(arm, unread, read) for arm in expression.arms]
-        return Place(union(arm.start for arm in arms), union(arm.later for arm in arms))
+        return union(follow(arm, at_start, unread, read) for arm in expression.arms)
     if isinstance(expression, Rounds):
-        return _follow_rounds(expression, unread, read)
+        if not at_start and unread is read:
+            return loop(expression.body, expression.low, expression.high, read)
+        return unfold(expression, at_start, unread, read)
     if isinstance(expression, Ahead):
-        body = follow(expression.body, Place(ANYTHING, ANYTHING), ANYTHING)
-        if not expression.holds:
-            body = Place(complement(body.start), complement(body.later))
-        return Place(intersection((body.start, unread.start)), intersection((body.later, unread.later)))
+        ahead = follow(expression.body, at_start, ANYTHING, ANYTHING)
+        return intersection((ahead if expression.holds else complement(ahead), unread))
     if isinstance(expression, Behind):
-        return Place(guard(expression.before, unread.start), guard(expression.before, unread.later))
-    return Place(unread.start, NOTHING)
+        return guard(expression.before, unread)
+    return unread if at_start else NOTHING
 
 
-def _follow_term(term: Term, unread: Term, read: Term) -> Term:
-    if unread is read or not term.nullable:
-        return concat(term, read)
-    return union((unread, concat(non_empty(term), read)))
-
-
-def _follow_parts(parts: tuple[Expression, ...], unread: Place, read: Term) -> Place:
+def _follow_parts(parts: tuple[Expression, ...], at_start: bool, unread: Term, read: Term) -> Term:
     """From the last part to the first, once with nothing read before it and once with something."""
-    after_nothing, after_something = unread, read
     for part in reversed(parts):
-        anywhere = Place(after_something, after_something)
-        something = follow(part, anywhere, after_something)
-        after_nothing = something if after_nothing == anywhere else follow(part, after_nothing, after_something)
-        after_something = something.later
-    return after_nothing
+        after_something = follow(part, False, read, read)
+        same = not at_start and unread is read
+        unread = after_something if same else follow(part, at_start, unread, read)
+        read = after_something
+    return unread
 
 
-def _follow_rounds(expression: Rounds, unread: Place, read: Term) -> Place:
-    opened = unfold(expression.body, expression.low, expression.high, unread, read)
-    if unread.later is read:
-        return Place(opened.start, loop(expression.body, expression.low, expression.high, read))
-    return opened
-
-
-def unfold(body: Expression, low: int, high: float, unread: Place, read: Term) -> Place:
-    """The rounds with the first one opened.
+def unfold(rounds: Rounds | Loop, at_start: bool, unread: Term, read: Term) -> Term:
+    """`rounds` and its continuation with the first round opened.
 
     A round that reads nothing may as well be the last such one: if `body` holds here without reading, all rounds that
     are still due hold here too. So after it no round is due, and after that none may be empty.
     """
+    body, low, high = rounds.body, rounds.low, rounds.high
     if high == 0:
         return unread
     if low > 0:
-        empty_round = unfold(body, 0, high - 1, unread, read)
-        return follow(body, empty_round, loop(body, low - 1, high - 1, read))
-    first = follow(body, Place(NOTHING, NOTHING), loop(body, 0, high - 1, read))
-    return Place(union((unread.start, first.start)), union((unread.later, first.later)))
+        after_empty = unfold(Rounds(body, 0, high - 1), at_start, unread, read)
+        return follow(body, at_start, after_empty, loop(body, low - 1, high - 1, read))
+    return union((unread, follow(body, at_start, NOTHING, loop(body, 0, high - 1, read))))
 
 
 def open_loop(term: Loop) -> Term:
-    return unfold(term.body, term.low, term.high, Place(term.tail, term.tail), term.tail).later
+    return unfold(term, False, term.tail, term.tail)
 
 
 def search(expression: Expression) -> Term:
     """The texts in which `expression` matches somewhere."""
-    if isinstance(expression, Term):
-        return concat(ANYTHING, expression, ANYTHING)
-    found = follow(expression, Place(ANYTHING, ANYTHING), ANYTHING)
-    if found.start is found.later:
-        return concat(ANYTHING, found.later)
-    return union((found.start, concat(non_empty(ANYTHING), found.later)))
-
-
-def whole(expression: Expression) -> Term:
-    """The texts that `expression` matches from end to end."""
-    return expression if isinstance(expression, Term) else follow(expression, Place(EMPTY, EMPTY), EMPTY).start
+    return _anywhere(expression, ANYTHING)
 
 
 def ending_with(expression: Expression) -> Term:
     """The texts at whose end `expression`, which looks at nothing ahead, matches."""
-    found = follow(expression, Place(EMPTY, EMPTY), EMPTY)
-    return union((found.start, concat(non_empty(ANYTHING), found.later)))
+    return _anywhere(expression, EMPTY)
+
+
+def whole(expression: Expression) -> Term:
+    """The texts that `expression` matches from end to end."""
+    return follow(expression, True, EMPTY, EMPTY)
+
+
+def _anywhere(expression: Expression, rest: Term) -> Term:
+    """The texts in which `expression` stands, then `rest`."""
+    at_start = follow(expression, True, rest, rest)
+    later = follow(expression, False, rest, rest)
+    if at_start is later:
+        return concat(ANYTHING, later)
+    return union((at_start, concat(non_empty(ANYTHING), later)))

@@ -8,18 +8,9 @@ from functools import partial
 from itertools import groupby
 
 from constrained.grammar.language import charsets
+from constrained.grammar.language.boolean import complement, intersection, union
 from constrained.grammar.language.context import Guard, Loop, behinds, guard, loop, move_behinds, open_loop
-from constrained.grammar.language.normal import (
-    ANYTHING,
-    EMPTY,
-    NOTHING,
-    complement,
-    concat,
-    intersection,
-    repeat,
-    sorted_values,
-    union,
-)
+from constrained.grammar.language.normal import ANYTHING, EMPTY, NOTHING, concat, repeat, sorted_values
 from constrained.grammar.language.terms import And, Chars, Concat, Moves, Not, Or, Repeat, Term, Values
 
 Combine = Callable[[list[Term]], Term]

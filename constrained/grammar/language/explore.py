@@ -12,9 +12,10 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from math import inf
 
+from constrained.grammar.language.boolean import length_bounds
 from constrained.grammar.language.derive import accepts_empty, moves
 from constrained.grammar.language.errors import LanguageFuelError
-from constrained.grammar.language.normal import NOTHING, length_bounds
+from constrained.grammar.language.normal import NOTHING
 from constrained.grammar.language.terms import And, Moves, Term
 
 DEFAULT_MAX_STATES = 20_000

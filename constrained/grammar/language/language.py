@@ -11,7 +11,7 @@ from itertools import islice
 from math import inf
 from typing import final
 
-from constrained.grammar.language import derive, explore, normal
+from constrained.grammar.language import boolean, derive, explore, normal
 from constrained.grammar.language.terms import Term, Values
 
 Steps = tuple[tuple[int, int, "Language"], ...]
@@ -43,13 +43,13 @@ class Language:
         for left, right in ((self._term, other._term), (other._term, self._term)):
             if isinstance(left, Values):
                 return Language(normal.values(text for text in left.strings if derive.contains(right, text)))
-        return Language(normal.intersection((self._term, other._term)))
+        return Language(boolean.intersection((self._term, other._term)))
 
     def __or__(self, other: Language) -> Language:
-        return Language(normal.union((self._term, other._term)))
+        return Language(boolean.union((self._term, other._term)))
 
     def __invert__(self) -> Language:
-        return Language(normal.complement(self._term))
+        return Language(boolean.complement(self._term))
 
     @property
     def accepts_empty(self) -> bool:

@@ -13,12 +13,13 @@ import re
 from math import inf
 
 from constrained.grammar.language import charsets, context
+from constrained.grammar.language.boolean import complement, union
 from constrained.grammar.language.charsets import Ranges
 from constrained.grammar.language.classes import ClassReader
 from constrained.grammar.language.context import Ahead, Behind, Expression, Start, choice, rounds, sequence
 from constrained.grammar.language.errors import PatternError
 from constrained.grammar.language.language import Language
-from constrained.grammar.language.normal import ANY_CHAR, ANYTHING, EMPTY, chars, complement, concat, union, values
+from constrained.grammar.language.normal import ANY_CHAR, ANYTHING, EMPTY, chars, concat, values
 from constrained.grammar.language.terms import Term
 
 _MAX_DEPTH = 100

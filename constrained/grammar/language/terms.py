@@ -1,8 +1,8 @@
 """The terms of string languages: immutable, interned, each with what is known of it without exploring.
 
-A term denotes a set of Unicode strings. Terms are made by `normal` only, which keeps them in normal form; here is their
-shape, not their meaning under a step. A *contextual* term also depends on what was read before it (see `context`): then
-`nullable` is unknown and False, and `min_len` and `max_len` hold whatever was read.
+A term denotes a set of Unicode strings. Terms are made by `normal` and `boolean` only, which keep them in normal form;
+here is their shape, not their meaning under a step. A *contextual* term also depends on what was read before it (see
+`context`): then `nullable` is unknown and False, and `min_len` and `max_len` hold whatever was read.
 """
 
 from __future__ import annotations

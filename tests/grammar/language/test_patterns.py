@@ -186,3 +186,10 @@ def test_long_chains_do_not_recurse() -> None:
     assert from_pattern(f"^{optional}$").contains("abcXYZ")
     assert from_pattern(f"^{optional}\\b!$").contains("abcXYZ!")
     assert not from_pattern(f"^{optional}\\b!$").contains("!")
+
+
+def test_nested_optional_lookaheads_stay_small() -> None:
+    nested = from_pattern(f"^{'(?:a(?!c)' * 40}{')?' * 40}c?$")
+    assert nested.contains("a" * 40)
+    assert not nested.contains("a" * 41)
+    assert not nested.contains("ac")
