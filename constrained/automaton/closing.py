@@ -11,7 +11,7 @@ from functools import lru_cache
 from constrained.automaton import strings
 from constrained.automaton.automaton import Automaton, State, Thread, decode_content, open_string
 from constrained.automaton.cells import NO_KEYS
-from constrained.automaton.locals import (
+from constrained.automaton.frames import (
     ArrayItem,
     ArrayNext,
     ArrayOpen,
@@ -22,9 +22,9 @@ from constrained.automaton.locals import (
     ObjectKey,
     ObjectNext,
     ObjectOpen,
-    ObjectPlan,
     Value,
 )
+from constrained.automaton.plans import ObjectPlan
 from constrained.automaton.strings import step_content, step_string
 from constrained.automaton.tables import TAGS
 from constrained.grammar import texts

@@ -8,12 +8,27 @@ lexeme that each edge enters.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from constrained.automaton import lexemes, strings
 from constrained.automaton.contents import Contents
+from constrained.automaton.frames import (
+    NO_KEYS,
+    ArrayItem,
+    ArrayNext,
+    ArrayOpen,
+    Close,
+    Done,
+    Local,
+    ObjectColon,
+    ObjectKey,
+    ObjectNext,
+    ObjectOpen,
+    Value,
+)
 from constrained.automaton.lexemes import PlainKey, PlainLexemes
 from constrained.automaton.numbers import number_machine
+from constrained.automaton.plans import ObjectPlan
 from constrained.automaton.tables import (
     BYTE_CLASS,
     DONE,
@@ -28,180 +43,14 @@ from constrained.automaton.tables import (
     Table,
 )
 from constrained.grammar import texts
-from constrained.grammar.language import Language, from_values
 from constrained.grammar.nodes import Node, Nodes
-from constrained.grammar.shapes import ArrayShape, NodeKey, ObjectShape, StringSet
+from constrained.grammar.shapes import ArrayShape, ObjectShape, StringSet
 from constrained.options import Whitespace
 
 INDENT = 2
-MAX_LISTED_KEYS = 100  # a pattern class of no more keys is generated as so many properties
-Keys = frozenset[str]
-NO_KEYS: Keys = frozenset()
-
-
-@dataclass(frozen=True, slots=True)
-class Done:
-    """The document is complete."""
-
-
-@dataclass(frozen=True, slots=True)
-class Value:
-    """A value that meets `node` comes next, then `after`."""
-
-    node: NodeKey
-    after: int
-    depth: int
-
-
-@dataclass(frozen=True, slots=True)
-class ObjectOpen:
-    """Just after the opening brace."""
-
-    plan: int
-    depth: int
-
-
-@dataclass(frozen=True, slots=True)
-class ObjectKey:
-    """A key comes next, or is being read; the properties before `position` are past.
-
-    `seen` are the keys of classes that are there already; `tag` is the class of the key that is being read, else 0.
-    """
-
-    plan: int
-    position: int
-    depth: int
-    seen: Keys = NO_KEYS
-    tag: int = 0
-
-
-@dataclass(frozen=True, slots=True)
-class ObjectColon:
-    """The colon after the key `tag` comes next."""
-
-    plan: int
-    tag: int
-    depth: int
-    seen: Keys = NO_KEYS
-
-
-@dataclass(frozen=True, slots=True)
-class ObjectNext:
-    """After a member: a comma or the closing brace."""
-
-    plan: int
-    position: int
-    depth: int
-    seen: Keys = NO_KEYS
-
-
-@dataclass(frozen=True, slots=True)
-class ArrayOpen:
-    """Just after the opening bracket."""
-
-    shape: ArrayShape
-    depth: int
-
-
-@dataclass(frozen=True, slots=True)
-class ArrayItem:
-    """The item at `index` comes next."""
-
-    shape: ArrayShape
-    index: int
-    depth: int
-
-
-@dataclass(frozen=True, slots=True)
-class ArrayNext:
-    """After `index` items: a comma or the closing bracket."""
-
-    shape: ArrayShape
-    index: int
-    depth: int
-
-
-@dataclass(frozen=True, slots=True)
-class Close:
-    """Only the closing bracket `byte` comes next (indented layout)."""
-
-    byte: int
-    depth: int
-
-
-Local = Done | Value | ObjectOpen | ObjectKey | ObjectColon | ObjectNext | ArrayOpen | ArrayItem | ArrayNext | Close
-Edge = tuple[int, int, int, int, int, int, int]
-
-
-class ObjectPlan:
-    """An object shape laid out for generation: the order of its properties and what may follow each position.
-
-    `names` are the properties that some value can fill, then the keys of small pattern classes; position `len(names)` is the
-    place of all other keys. Those are either free (`additional`), or of one of `classes`: languages with a node each.
-    Tags name what a key is: 0 is a free one, i + 1 the i-th name, len(names) + 1 + k one of the k-th class.
-    """
-
-    def __init__(self, shape: ObjectShape, nodes: Nodes) -> None:
-        self.shape = shape
-        self.members = {name: key for name, key in shape.properties.items() if not nodes[key].is_empty}
-        self.declared = list(shape.properties)
-        self.additional = False
-        self.free: NodeKey = ()
-        self.classes: list[tuple[Language, NodeKey]] = []
-        for language, key in nodes.key_classes(shape):
-            if nodes[key].is_empty:
-                continue
-            if language is None:
-                self.additional, self.free = True, key
-            elif (keys := language.values(MAX_LISTED_KEYS)) is not None:
-                self.members |= dict.fromkeys(keys, key)
-            else:
-                self.classes.append((language, key))
-        self.names = list(self.members)
-        self._next_required = [len(self.names)] * (len(self.names) + 1)
-        for index in range(len(self.names) - 1, -1, -1):
-            required = self.names[index] in shape.required
-            self._next_required[index] = index if required else self._next_required[index + 1]
-
-    def may_close(self, position: int) -> bool:
-        """Whether no required property is left at `position`."""
-        return self._next_required[position] == len(self.names)
-
-    def candidates(self, position: int) -> range:
-        """The properties that may come next: up to the next required one."""
-        return range(position, min(self._next_required[position] + 1, len(self.names)))
-
-    def may_add(self, position: int) -> bool:
-        """Whether a free key may come next."""
-        return self.additional and self.may_close(position)
-
-    def open_classes(self, position: int, seen: Keys) -> list[tuple[int, Language]]:
-        """The classes of which a key may come next: tag, and the keys that are not there yet."""
-        if not self.may_close(position):
-            return []
-        used = from_values(seen)
-        left = [language & ~used if seen else language for language, _ in self.classes]
-        return [(len(self.names) + 1 + k, language) for k, language in enumerate(left) if not language.is_empty]
-
-    def may_continue(self, position: int, seen: Keys) -> bool:
-        """Whether any key may come next."""
-        return position < len(self.names) or self.may_add(position) or bool(self.open_classes(position, seen))
-
-    def member(self, tag: int) -> NodeKey:
-        """The node of the member whose key has `tag`."""
-        if tag == strings.FREE_TAG:
-            return self.free
-        if tag <= len(self.names):
-            return self.members[self.names[tag - 1]]
-        return self.classes[tag - len(self.names) - 1][1]
-
-    def after(self, tag: int) -> int:
-        """The position after the member whose key has `tag`."""
-        return tag if 0 < tag <= len(self.names) else len(self.names)
-
-    def is_of_class(self, tag: int) -> bool:
-        """Whether a key with `tag` is of a class."""
-        return tag > len(self.names)
+# (kind, lex, need, room, local, return), as in the edge table; `Edges` come with the byte that each reads.
+Edge = tuple[int, int, int, int, int, int]
+Edges = Iterable[tuple[int, Edge]]
 
 
 class Locals:
@@ -272,7 +121,7 @@ class Locals:
             row[klass] = first
         row[0] = YES
 
-    def _edges(self, local: Local) -> Iterable[tuple[int, tuple[int, int, int, int, int, int]]]:
+    def _edges(self, local: Local) -> Edges:
         """The edges of a local state: (byte, (kind, lex, need, room, local, return))."""
         match local:
             case Value(node, after, depth):
@@ -298,7 +147,7 @@ class Locals:
             case Done():
                 return []
 
-    def _go(self, local: int, lexeme: PlainKey | None = None) -> tuple[int, int, int, int, int, int]:
+    def _go(self, local: int, lexeme: PlainKey | None = None) -> Edge:
         lex = self.entry(local) if lexeme is None else self._plain.index(lexeme)
         return (GOTO, lex, 0, 0, local, -1)
 
@@ -309,7 +158,7 @@ class Locals:
         """The lexeme after a comma: a new line in the indented layout."""
         return lexemes.layout(b"\n" + b" " * (INDENT * depth)) if self._indented else None
 
-    def _value(self, node: Node, after: int, depth: int) -> Iterable[tuple[int, tuple[int, int, int, int, int, int]]]:
+    def _value(self, node: Node, after: int, depth: int) -> Edges:
         for texts_ in node.strings:
             yield strings.QUOTE, self._string(texts_, after)
         literal = {text.encode() for text in node.literals}
@@ -331,7 +180,7 @@ class Locals:
             opened = self.index(ObjectOpen(self.plan(members), inner))
             yield ord("{"), (PUSH, self.entry(opened), 0, 0, opened, after)
 
-    def _string(self, texts_: StringSet, after: int) -> tuple[int, int, int, int, int, int]:
+    def _string(self, texts_: StringSet, after: int) -> Edge:
         if texts_.language is not None:
             return (GOTO, self._contents.lex(texts_.language), 0, strings.UNBOUNDED, after, -1)
         if texts_.values is None and not texts_.excluded:
@@ -346,7 +195,7 @@ class Locals:
             lex = self._value_lexes[texts_] = self._tries.add([(text, 1) for text in texts_.values], fallback=False)
         return (GOTO, lex, 0, strings.UNBOUNDED, after, -1)
 
-    def _keys(self, here: ObjectKey) -> Iterable[tuple[int, int, int, int, int, int]]:
+    def _keys(self, here: ObjectKey) -> Iterable[Edge]:
         """The edges into a key at a place: one into the trie of names, one into each class."""
         plan = self.plans[here.plan]
         if plan.candidates(here.position) or plan.may_add(here.position):
@@ -359,7 +208,7 @@ class Locals:
                 self._set_tags(local, {strings.VALUE_TAG: colon, strings.FREE_TAG: colon})
             yield (GOTO, self._contents.lex(language), 0, strings.UNBOUNDED, local, -1)
 
-    def _named_key(self, here: ObjectKey) -> tuple[int, int, int, int, int, int]:
+    def _named_key(self, here: ObjectKey) -> Edge:
         local = self.index(here)
         if local not in self._key_lexes:
             plan = self.plans[here.plan]
@@ -387,7 +236,7 @@ class Locals:
             return None
         return self.index(replace(here, seen=here.seen | {content.decode()}))
 
-    def _object_open(self, plan: int, depth: int) -> Iterable[tuple[int, tuple[int, int, int, int, int, int]]]:
+    def _object_open(self, plan: int, depth: int) -> Edges:
         first = ObjectKey(plan, 0, depth)
         if self.plans[plan].may_close(0):
             yield ord("}"), (POP, -1, 0, 0, -1, -1)
@@ -398,19 +247,19 @@ class Locals:
                 for edge in self._keys(first):
                     yield strings.QUOTE, edge
 
-    def _object_next(self, here: ObjectNext) -> Iterable[tuple[int, tuple[int, int, int, int, int, int]]]:
+    def _object_next(self, here: ObjectNext) -> Edges:
         if self.plans[here.plan].may_continue(here.position, here.seen):
             key = ObjectKey(here.plan, here.position, here.depth, here.seen)
             yield ord(","), self._go(self.index(key), self._line(here.depth))
         if self.plans[here.plan].may_close(here.position):
             yield self._close(ord("}"), here.depth)
 
-    def _close(self, byte: int, depth: int) -> tuple[int, tuple[int, int, int, int, int, int]]:
+    def _close(self, byte: int, depth: int) -> tuple[int, Edge]:
         if self._indented:
             return ord("\n"), self._go(self.index(Close(byte, depth)), self._indent(depth - 1))
         return byte, (POP, -1, 0, 0, -1, -1)
 
-    def _array_open(self, shape: ArrayShape, depth: int) -> Iterable[tuple[int, tuple[int, int, int, int, int, int]]]:
+    def _array_open(self, shape: ArrayShape, depth: int) -> Edges:
         if shape.min_items == 0:
             yield ord("]"), (POP, -1, 0, 0, -1, -1)
         if shape.max_items > 0:
@@ -419,13 +268,11 @@ class Locals:
             else:
                 yield from self._item(shape, 0, depth)
 
-    def _item(self, shape: ArrayShape, index: int, depth: int) -> Iterable[tuple[int, tuple[int, int, int, int, int, int]]]:
+    def _item(self, shape: ArrayShape, index: int, depth: int) -> Edges:
         after = self.index(ArrayNext(shape, _count(shape, index + 1), depth))
         return self._value(self._nodes[shape.item(index)], after, depth)
 
-    def _array_next(
-        self, shape: ArrayShape, count: int, depth: int
-    ) -> Iterable[tuple[int, tuple[int, int, int, int, int, int]]]:
+    def _array_next(self, shape: ArrayShape, count: int, depth: int) -> Edges:
         if count < shape.max_items:
             yield ord(","), self._go(self.index(ArrayItem(shape, count, depth)), self._line(depth))
         if count >= shape.min_items:

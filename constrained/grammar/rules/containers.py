@@ -1,0 +1,137 @@
+"""Rules for objects and arrays: members and items, how many, and which keys."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from types import MappingProxyType
+
+from constrained.errors import SchemaError
+from constrained.grammar import shapes
+from constrained.grammar.language import ANYTHING as ANY_STRING
+from constrained.grammar.language import NOTHING as NO_STRING
+from constrained.grammar.language import Language
+from constrained.grammar.rules.base import Context, count, expect, negation_refusal
+from constrained.grammar.rules.scalars import pattern_language
+from constrained.grammar.schema import Subschema
+from constrained.grammar.shapes import (
+    ANY,
+    ARRAY,
+    OBJECT,
+    STRING,
+    Arm,
+    ArrayShape,
+    Layer,
+    NodeKey,
+    ObjectShape,
+)
+
+
+def object_(context: Context, sub: Subschema) -> list[Arm]:
+    """`properties`, `patternProperties`, `required` and `additionalProperties` of one subschema, together."""
+    contents = sub.contents
+    layer = _layer(context, sub)
+    members: dict[str, NodeKey] = {}
+    if "properties" in contents:
+        for name, value in expect(sub, "properties", Mapping, "an object of schemas").items():
+            matched = replace(layer, additional=shapes.ANYTHING).member(name)
+            members[name] = shapes.join(context.child(sub, "properties", name, contents=value), matched)
+    required: list[str] = []
+    # Draft 3 put a boolean here; every later draft has a list.
+    if "required" in contents:
+        required = expect(sub, "required", list, "a list of names")
+        if not all(isinstance(name, str) for name in required):
+            raise SchemaError(f"{required!r} is not a list of names", sub.pointer, "required")
+    for name in required:
+        members.setdefault(name, layer.member(name))
+    layers = (layer,) if layer != Layer() else ()
+    return [Arm(object=ObjectShape(MappingProxyType(members), layers, frozenset(required)))]
+
+
+def _layer(context: Context, sub: Subschema) -> Layer:
+    contents = sub.contents
+    additional: NodeKey = shapes.ANYTHING
+    if "additionalProperties" in contents:
+        additional = context.child(sub, "additionalProperties", contents=contents["additionalProperties"])
+    patterns: list[tuple[Language, NodeKey]] = []
+    if "patternProperties" in contents:
+        for source, value in expect(sub, "patternProperties", Mapping, "an object of schemas").items():
+            child = context.child(sub, "patternProperties", source, contents=value)
+            patterns.append((pattern_language(sub, "patternProperties", source), child))
+    return Layer(tuple(patterns), additional)
+
+
+def property_names(context: Context, sub: Subschema) -> list[Arm]:
+    """`propertyNames`: the strings that keys may be."""
+    arms = context.arms_of(sub, "propertyNames", contents=sub.contents["propertyNames"])
+    names = NO_STRING
+    for arm in arms:
+        if STRING in arm.kinds:
+            names |= arm.string.as_language()
+    if names is ANY_STRING:
+        return [ANY]
+    nothing = context.child(sub, "propertyNames", contents=False)
+    return [Arm(object=ObjectShape(layers=(Layer(((names, shapes.ANYTHING),), nothing),)))]
+
+
+def not_property_names(context: Context, sub: Subschema) -> list[Arm]:
+    """Some key is another string."""
+    raise negation_refusal(sub, "propertyNames")
+
+
+def not_object(context: Context, sub: Subschema) -> list[Arm]:
+    """An object with a member that fails its schema, or without one that is required."""
+    [arm] = object_(context, sub)
+    nothing = context.child(sub, "required", contents=False)
+    for keyword in ("additionalProperties", "patternProperties"):
+        if arm.object.layers and keyword in sub.contents:
+            raise negation_refusal(sub, keyword)
+    wrong = []
+    for name, value in sub.contents.get("properties", {}).items():
+        if arm.object.properties[name] != shapes.ANYTHING:
+            fails = context.child(sub, "properties", name, contents=value, meets=False)
+            wrong.append(ObjectShape(MappingProxyType({name: fails}), required=frozenset((name,))))
+    wrong += [ObjectShape(MappingProxyType({name: nothing})) for name in arm.object.properties if name in arm.object.required]
+    return [replace(ANY.only(OBJECT), object=shape) for shape in wrong]
+
+
+def array(context: Context, sub: Subschema) -> list[Arm]:
+    """`prefixItems`, `items`, `additionalItems`, `minItems` and `maxItems` of one subschema, together."""
+    contents = sub.contents
+    prefix: tuple[NodeKey, ...] = ()
+    rest_keyword = "items"
+    if sub.draft >= 2020 and "prefixItems" in contents:
+        prefix = _tuple(context, sub, "prefixItems")
+    elif sub.draft < 2020 and isinstance(contents.get("items"), list):
+        prefix, rest_keyword = _tuple(context, sub, "items"), "additionalItems"
+    rest: NodeKey = shapes.ANYTHING
+    if rest_keyword in contents:
+        rest = context.child(sub, rest_keyword, contents=contents[rest_keyword])
+    shape = ArrayShape(prefix, rest, count(sub, "minItems", 0), count(sub, "maxItems", shapes.UNBOUNDED))
+    return [Arm(array=shape)]
+
+
+def _tuple(context: Context, sub: Subschema, keyword: str) -> tuple[NodeKey, ...]:
+    items = expect(sub, keyword, list, "a list of schemas")
+    return tuple(context.child(sub, keyword, index, contents=value) for index, value in enumerate(items))
+
+
+def not_array(context: Context, sub: Subschema) -> list[Arm]:
+    """An array of another length, or with an item that fails its schema."""
+    [arm] = array(context, sub)
+    shape, wrong = arm.array, []
+    if shape.min_items > 0:
+        wrong.append(ArrayShape(max_items=shape.min_items - 1))
+    if shape.max_items < shapes.UNBOUNDED:
+        wrong.append(ArrayShape(min_items=shape.max_items + 1))
+    keyword = "prefixItems" if sub.draft >= 2020 else "items"
+    for index, key in enumerate(shape.prefix):
+        if key != shapes.ANYTHING:
+            fails = context.child(sub, keyword, index, contents=sub.contents[keyword][index], meets=False)
+            wrong.append(ArrayShape((*[shapes.ANYTHING] * index, fails), min_items=index + 1))
+    if shape.rest != shapes.ANYTHING:
+        rest_keyword = "additionalItems" if keyword == "items" and isinstance(sub.contents.get("items"), list) else "items"
+        if sub.contents[rest_keyword] is not False:
+            raise negation_refusal(sub, rest_keyword)
+        wrong.append(ArrayShape(min_items=len(shape.prefix) + 1))
+    return [replace(ANY.only(ARRAY), array=other) for other in wrong]

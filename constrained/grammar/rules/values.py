@@ -1,0 +1,155 @@
+"""Rules for a value as such: `type`, `enum` and `const`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from fractions import Fraction
+from itertools import pairwise
+from types import MappingProxyType
+from typing import Any
+
+from constrained.errors import SchemaError
+from constrained.grammar import shapes
+from constrained.grammar.rules.base import Context, exact, expect, negation_refusal
+from constrained.grammar.schema import Subschema
+from constrained.grammar.shapes import (
+    ALL_KINDS,
+    ANY,
+    ARRAY,
+    FALSE,
+    NULL,
+    NUMBER,
+    OBJECT,
+    STRING,
+    TRUE,
+    Arm,
+    ArrayShape,
+    Bound,
+    Layer,
+    NumberSet,
+    ObjectShape,
+    StringSet,
+)
+
+_TYPES: dict[str, Arm] = {
+    "null": ANY.only(NULL),
+    "boolean": ANY.only(TRUE, FALSE),
+    "string": ANY.only(STRING),
+    "number": ANY.only(NUMBER),
+    "integer": replace(ANY.only(NUMBER), number=NumberSet(integer=True)),
+    "array": ANY.only(ARRAY),
+    "object": ANY.only(OBJECT),
+}
+
+
+def type_(context: Context, sub: Subschema) -> list[Arm]:
+    """`type`: one name or a list of names."""
+    value = sub.contents["type"]
+    names = [value] if isinstance(value, str) else value
+    if not isinstance(names, list) or not names:
+        raise SchemaError(f"{value!r} is neither a type name nor a list of them", sub.pointer, "type")
+    for name in names:
+        if not isinstance(name, str) or name not in _TYPES:
+            raise SchemaError(f"unknown type {name!r}; known: {', '.join(_TYPES)}", sub.pointer, "type")
+    kinds = frozenset().union(*(_TYPES[name].kinds for name in names))
+    whole = "integer" in names and "number" not in names
+    return [Arm(kinds, number=NumberSet(integer=whole))]
+
+
+def not_type(context: Context, sub: Subschema) -> list[Arm]:
+    """None of the types."""
+    [arm] = type_(context, sub)
+    rest = [Arm(ALL_KINDS - arm.kinds)]
+    return [*rest, replace(ANY.only(NUMBER), number=NumberSet(fractional=True))] if arm.number.integer else rest
+
+
+def enum(context: Context, sub: Subschema) -> list[Arm]:
+    """`enum`: a list of values."""
+    return _constants(context, sub, "enum", expect(sub, "enum", list, "a list of values"))
+
+
+def const(context: Context, sub: Subschema) -> list[Arm]:
+    """`const`: one value."""
+    return _constants(context, sub, "const", [sub.contents["const"]])
+
+
+def _constants(context: Context, sub: Subschema, keyword: str, values: list[Any]) -> list[Arm]:
+    """Scalars share one arm; each container gets an arm of its own."""
+    kinds: set[str] = set()
+    strings: set[str] = set()
+    numbers: set[Fraction] = set()
+    arms: list[Arm] = []
+    for value in values:
+        if value is None or isinstance(value, bool):
+            kinds.add(NULL if value is None else TRUE if value else FALSE)
+        elif isinstance(value, str):
+            if any(0xD800 <= ord(character) <= 0xDFFF for character in value):
+                raise SchemaError(f"{value!r} holds a lone surrogate, which no valid JSON text can say", sub.pointer, keyword)
+            strings.add(value)
+        elif isinstance(value, list):
+            arms.append(_constant_array(context, sub, keyword, value))
+        elif isinstance(value, Mapping):
+            arms.append(_constant_object(context, sub, keyword, value))
+        else:
+            numbers.add(exact(value, sub, keyword))
+    if strings:
+        kinds.add(STRING)
+    if numbers:
+        kinds.add(NUMBER)
+    if kinds or not arms:
+        scalar = Arm(frozenset(kinds), number=NumberSet(values=frozenset(numbers)), string=StringSet(values=frozenset(strings)))
+        arms.insert(0, scalar)
+    return arms
+
+
+def not_enum(context: Context, sub: Subschema) -> list[Arm]:
+    """None of the values."""
+    return _not_constants(context, sub, "enum", expect(sub, "enum", list, "a list of values"))
+
+
+def not_const(context: Context, sub: Subschema) -> list[Arm]:
+    """Any other value."""
+    return _not_constants(context, sub, "const", [sub.contents["const"]])
+
+
+def _not_constants(context: Context, sub: Subschema, keyword: str, values: list[Any]) -> list[Arm]:
+    """Scalars are taken out of their kinds; each array may differ in length or in an item."""
+    if any(isinstance(value, Mapping) for value in values):
+        raise negation_refusal(sub, keyword)
+    [scalars] = _constants(context, sub, keyword, [value for value in values if not isinstance(value, list)])
+    arrays = [_not_array_value(context, sub, keyword, value) for value in values if isinstance(value, list)]
+    return context.product(sub, [_not_scalars(scalars), *arrays])
+
+
+def _not_scalars(arm: Arm) -> list[Arm]:
+    numbers = sorted(arm.number.values or ())
+    others = replace(
+        ANY.only(*(ALL_KINDS - {NUMBER} - (arm.kinds & {NULL, TRUE, FALSE}))),
+        string=StringSet(excluded=arm.string.values or frozenset()),
+    )
+    ends = [None, *(Bound(value, exclusive=True) for value in numbers), None]
+    between = [NumberSet(low, high) for low, high in pairwise(ends)]
+    return [others, *(replace(ANY.only(NUMBER), number=numbers) for numbers in between)]
+
+
+def _not_array_value(context: Context, sub: Subschema, keyword: str, values: list[Any]) -> list[Arm]:
+    different = [ArrayShape(min_items=len(values) + 1)]
+    different += [ArrayShape(max_items=len(values) - 1)] if values else []
+    for index, value in enumerate(values):
+        differs = context.constant(sub, keyword, value, meets=False)
+        different.append(ArrayShape((*[shapes.ANYTHING] * index, differs), min_items=index + 1))
+    return [ANY.only(*(ALL_KINDS - {ARRAY})), *(replace(ANY.only(ARRAY), array=shape) for shape in different)]
+
+
+def _constant_array(context: Context, sub: Subschema, keyword: str, value: list[Any]) -> Arm:
+    items = tuple(context.constant(sub, keyword, item) for item in value)
+    return replace(ANY.only(ARRAY), array=ArrayShape(items, min_items=len(items), max_items=len(items)))
+
+
+def _constant_object(context: Context, sub: Subschema, keyword: str, value: Mapping[str, Any]) -> Arm:
+    members = {name: context.constant(sub, keyword, member) for name, member in value.items()}
+    nothing = context.child(sub, keyword, contents=False)
+    return replace(
+        ANY.only(OBJECT), object=ObjectShape(MappingProxyType(members), (Layer(additional=nothing),), frozenset(members))
+    )
