@@ -160,7 +160,13 @@ class Matcher:
         """An upper bound of the tokens of a shortest completion, EOS included; 0 once terminated."""
         if self.is_terminated:
             return 0
-        return len(greedy_tokens(self._engine.trie, self._closing())) + 1
+        state = self._state
+        if state.tokens_to_end is not None:
+            return state.tokens_to_end
+        num_tokens = len(greedy_tokens(self._engine.trie, self._closing())) + 1
+        if state.closing is not None:  # then it does not depend on what led here
+            state.tokens_to_end = num_tokens
+        return num_tokens
 
     def closing_token(self) -> int:
         """The next token of a shortest completion; an EOS token where the document is complete."""

@@ -28,7 +28,7 @@ Thread = tuple[int, int, int, int, int, int]
 class State:
     """An interned set of threads. `next` memoises tokens; the other slots are filled when first asked for."""
 
-    __slots__ = ("closing", "is_accepting", "is_complete", "next", "prefix_rows", "row", "threads")
+    __slots__ = ("closing", "is_accepting", "is_complete", "next", "prefix_rows", "row", "threads", "tokens_to_end")
 
     def __init__(self, threads: tuple[Thread, ...], *, is_accepting: bool) -> None:
         self.threads = threads
@@ -37,6 +37,7 @@ class State:
         self.row: MaskRow | None = None
         self.prefix_rows: dict[bytes, MaskRow] = {}
         self.closing: bytes | None = None
+        self.tokens_to_end: int | None = None
         self.is_complete: bool | None = None
 
 
