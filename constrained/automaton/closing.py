@@ -221,8 +221,9 @@ class Closings:
         table = self._automaton.tries.table.array
         for at in range(int(table[node, strings.END]) - 1, node - 1, -1):
             options = []
-            if table[at, strings.TAG] >= 0:
-                options.append(b'"' + self._local(self._behind(local, int(table[at, strings.TAG])), NO_KEYS))
+            after = self._behind(local, int(table[at, strings.TAG])) if table[at, strings.TAG] >= 0 else -1
+            if after >= 0:
+                options.append(b'"' + self._local(after, NO_KEYS))
             child = at + 1
             while child < table[at, strings.END]:
                 end = self._named[local, child]

@@ -74,6 +74,7 @@ class Locals:
         self._plan_index: dict[object, int] = {}
         self._index: dict[Local, int] = {}
         self._key_lexes: dict[int, int] = {}
+        self._open_keys: dict[int, int] = {}
         self._value_lexes: dict[StringSet, int] = {}
         self.done = self.index(Done())
         self.start = self.index(Value(nodes.root, self.done, 0))
@@ -205,24 +206,38 @@ class Locals:
             if self.info.array[local, TAGS] < 0:
                 # What is left of a language may be anything: then the key ends as a free string does.
                 colon = self.index(ObjectColon(here.plan, tag, here.depth, here.seen))
-                self._set_tags(local, {strings.VALUE_TAG: colon, strings.FREE_TAG: colon})
+                self._set_tags(local, {strings.VALUE_TAG: colon, strings.FREE_TAG: colon}, strings.VALUE_TAG)
             yield (GOTO, self._contents.lex(language), 0, strings.UNBOUNDED, local, -1)
 
     def _named_key(self, here: ObjectKey) -> Edge:
         local = self.index(here)
         if local not in self._key_lexes:
             plan = self.plans[here.plan]
-            allowed = {plan.names[i]: i + 1 for i in plan.candidates(here.position)}
+            tags = [i + 1 for i in plan.candidates(here.position)]
             free = plan.may_add(here.position)
-            names = [(name, allowed.get(name, strings.EXCLUDED)) for name in plan.declared] if free else list(allowed.items())
-            self._key_lexes[local] = self._tries.add(names, fallback=free) if names else strings.FREE
-            tags = (*allowed.values(), *((strings.FREE_TAG,) if free else ()))
-            self._set_tags(local, {tag: self.index(ObjectColon(here.plan, tag, here.depth, here.seen)) for tag in tags})
+            if free:
+                lex = self._open_key(here.plan)
+            else:
+                lex = self._tries.add([(plan.names[tag - 1], tag) for tag in tags], fallback=False)
+            self._key_lexes[local] = lex
+            places = {tag: self.index(ObjectColon(here.plan, tag, here.depth, here.seen)) for tag in tags}
+            if free:
+                places[strings.FREE_TAG] = self.index(ObjectColon(here.plan, strings.FREE_TAG, here.depth, here.seen))
+            self._set_tags(local, places, len(plan.names))
         return (GOTO, self._key_lexes[local], 0, strings.UNBOUNDED, local, -1)
 
-    def _set_tags(self, local: int, places: dict[int, int]) -> None:
-        """Where a key with each tag leads to from `local`."""
-        base, count = self.tags.size, max(places) + 1
+    def _open_key(self, plan_index: int) -> int:
+        """The trie of an open object's names, the same at every position: a name that is past leads nowhere there."""
+        if plan_index not in self._open_keys:
+            plan = self.plans[plan_index]
+            tags = {name: index + 1 for index, name in enumerate(plan.names)}
+            names = [(name, tags.get(name, strings.EXCLUDED)) for name in plan.declared]
+            self._open_keys[plan_index] = self._tries.add(names, fallback=True) if names else strings.FREE
+        return self._open_keys[plan_index]
+
+    def _set_tags(self, local: int, places: dict[int, int], most: int) -> None:
+        """Where a key with each tag, up to `most`, leads to from `local`; nowhere if it is not among the places."""
+        base, count = self.tags.size, most + 1
         self.tags.reserve(count)
         self.tags.size += count
         for tag, place in places.items():

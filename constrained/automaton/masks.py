@@ -84,6 +84,7 @@ class Masks:
         self._automaton = automaton
         self._shared = shared
         self._thread_rows: OrderedDict[tuple[int, ...], ThreadRow] = OrderedDict()
+        self._ends: dict[int, list[list[int]]] = {}
         self._stack = np.zeros((shared.trie.max_depth + 2, stepping.ITEM_COLUMNS), np.int32)
         self._items = np.zeros((4096, stepping.ITEM_COLUMNS), np.int32)
         self._pending = np.zeros((2048, stepping.ITEM_COLUMNS), np.int32)
@@ -203,8 +204,9 @@ class Masks:
         outside = np.zeros(self._shared.num_words, np.uint32)
         row = ThreadRow(outside)
         after = self._after_quote(local, strings.FREE_TAG, cell)
-        item = _item(0, after, keys=int(self._is_key(local)))
-        self._walk(self._shared.strings.place(lex, esc).suffixes, [item], outside, row, cell, None)
+        if after is not None:
+            item = _item(0, after, keys=int(self._is_key(local)))
+            self._walk(self._shared.strings.place(lex, esc).suffixes, [item], outside, row, cell, None)
         if bits.closing is not None:
             outside &= bits.closing
         outside |= bits.inside
@@ -216,16 +218,13 @@ class Masks:
         state = int(self._automaton.tries.table.array[lex & strings.INDEX, strings.UTF8_STATE])
         need, room = self._shared.strings.classes(need, room)
         row = self._free_row((strings.FREE | state, 0, need, room, local, cell))
-        trie = self._shared.trie
-        found = np.empty((4096, 2), np.int32)
-        while (count := stepping.spelled(lex, *trie.spelling, *self._automaton.content, found)) < 0:
-            found = np.empty((4 * len(found), 2), np.int32)
-        items = []
-        for node, tag in found[:count].tolist():
+        trie, items = self._shared.trie, []
+        for node, tag in self._named_ends(lex):
             clear_bits(row.words, trie.ids[trie.first[node] : trie.first[trie.end[node]]])
-            if tag >= 0:
+            after = self._after_quote(local, tag, cell) if tag >= 0 else None
+            if after is not None:
                 set_bits(row.words, trie.ids[trie.first[node] : trie.first[node + 1]])
-                items.append(_item(node, self._after_quote(local, tag, cell)))
+                items.append(_item(node, after))
         if items:
             self._walk(trie, items, row.words, row, cell, self._shared.token_bytes)
         return row
@@ -233,13 +232,23 @@ class Masks:
     def _is_key(self, local: int) -> bool:
         return bool(self._automaton.locals.info.array[local, tables.TAGS] >= 0)
 
-    def _after_quote(self, local: int, tag: int, cell: int) -> Thread:
-        """The thread behind the closing quote of a string with `tag`."""
+    def _named_ends(self, lex: int) -> list[list[int]]:
+        """Where in the token trie the names below a place of a string trie end: (node, tag)."""
+        known = self._ends.get(lex)
+        if known is None:
+            found = np.empty((4096, 2), np.int32)
+            while (count := stepping.spelled(lex, *self._shared.trie.spelling, *self._automaton.content, found)) < 0:
+                found = np.empty((4 * len(found), 2), np.int32)
+            known = self._ends[lex] = found[:count].tolist()
+        return known
+
+    def _after_quote(self, local: int, tag: int, cell: int) -> Thread | None:
+        """The thread behind the closing quote of a string with `tag`; None where it may not end so."""
         here = self._automaton.locals
         base = int(here.info.array[local, tables.TAGS])
         if base >= 0:
             local = int(here.tags.array[base + tag, 0])
-        return (here.entry(local), 0, 0, 0, local, cell)
+        return (here.entry(local), 0, 0, 0, local, cell) if local >= 0 else None
 
     # -- walking
 

@@ -44,6 +44,8 @@ def step(byte, lex, esc, need, room, local, plain, local_rows, locals_, tags, tr
         if base < 0:
             return ALIVE, locals_[local, tables.ENTRY], 0, 0, 0, local, -1
         local = tags[base + tag, 0]
+        if local < 0:
+            return DEAD, lex, 0, 0, 0, local, -1
         is_free = tag == FREE_TAG or lex >= strings.DFA
         return (KEY_EXIT if is_free else ALIVE), locals_[local, tables.ENTRY], 0, 0, 0, local, -1
     klass = BYTE_CLASS[byte]
