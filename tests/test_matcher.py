@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import random
+import re
 import threading
 from typing import Any
 
@@ -110,22 +111,16 @@ def test_the_mask_is_what_brute_force_finds_and_every_walk_can_be_closed(name: s
         value = json.loads(matcher.text)
         jsonschema.validate(value, SCHEMAS[name])
         if layout == "indented":
-            assert matcher.text.decode() == reprinted(matcher.text)
+            read = json.loads(matcher.text, parse_int=str, parse_float=str)  # no number is too large for a string
+            assert laid_out(matcher.text.decode()) == laid_out(json.dumps(read, indent=2))
 
 
-def reprinted(text: bytes) -> str:
-    """The document as `json.dumps(indent=2)` lays it out, with the spelling of its scalars kept."""
-    scalars: list[str] = []
+_SCALAR = re.compile(r'"(?:[^"\\]|\\.)*"|-?[0-9][-+.0-9eE]*')
 
-    def keep(lexeme: str) -> int:
-        scalars.append(lexeme)
-        return len(scalars) - 1
 
-    decoder = json.JSONDecoder(parse_int=keep, parse_float=keep)
-    value = decoder.decode(text.decode())
-    printed = json.dumps(value, indent=2, ensure_ascii=False)
-    # Strings are compared decoded: spell them as the document does only if it has no escapes.
-    return printed if not scalars and b"\\" not in text else text.decode()
+def laid_out(text: str) -> str:
+    """The layout of a document alone: every string and number stands as 0, since each has many spellings."""
+    return _SCALAR.sub("0", text)
 
 
 def close(matcher: Matcher) -> None:

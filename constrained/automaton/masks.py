@@ -34,7 +34,6 @@ class VocabularyRows:
     """
 
     def __init__(self, vocabulary: Vocabulary) -> None:
-        self.vocabulary_size = vocabulary.size
         self.num_words = vocabulary.num_words
         self.token_bytes = vocabulary.token_bytes
         self.trie = vocabulary.trie
@@ -187,11 +186,7 @@ class Masks:
         lex, esc = thread[0], thread[1]
         if strings.FREE <= lex < strings.TRIE:
             return self._free_row(thread)
-        if (
-            strings.TRIE <= lex < strings.DFA
-            and esc == 0
-            and self._automaton.tries.table.array[lex & strings.INDEX, strings.FALLBACK]
-        ):
+        if esc == 0 and self._automaton.falls_back(lex):
             return self._fallback_row(thread)
         row = ThreadRow(np.zeros(self._shared.num_words, np.uint32))
         self._walk(self._shared.trie, [_item(0, thread)], row.words, row, thread[5], self._shared.token_bytes)

@@ -88,9 +88,6 @@ class Nodes:
     def __getitem__(self, key: NodeKey) -> Node:
         return self._nodes[key]
 
-    def __iter__(self) -> Iterable[Node]:
-        return iter(self._nodes.values())
-
     def subschema(self, key: NodeKey) -> Subschema | None:
         """The one subschema that a node stands for; None where several meet, or a complement."""
         return self.document.subschemas[key[0] - 1] if len(key) == 1 and key[0] > 0 else None
