@@ -11,7 +11,7 @@ from functools import cache
 
 from constrained.automaton.numbers import NumberMachine, Position, number_machine
 from constrained.automaton.tables import BYTE_CLASS, NO, NUM_CLASSES, UNRESOLVED, VALUE, YES, Table
-from constrained.grammar.shapes import NumberSet
+from constrained.grammar.number_sets import NumberSet
 
 MAX_BLANKS = 32
 PlainKey = tuple[object, ...]

@@ -44,7 +44,8 @@ from constrained.automaton.tables import (
 )
 from constrained.grammar import texts
 from constrained.grammar.nodes import Node, Nodes
-from constrained.grammar.shapes import ArrayShape, ObjectShape, StringSet
+from constrained.grammar.shapes import ArrayShape, ObjectShape
+from constrained.grammar.string_sets import StringSet
 from constrained.options import Whitespace
 
 INDENT = 2

@@ -11,7 +11,7 @@ from fractions import Fraction
 from functools import lru_cache
 from math import floor
 
-from constrained.grammar.shapes import Bound, NumberSet
+from constrained.grammar.number_sets import Bound, NumberSet
 from constrained.grammar.texts import MAX_DIGITS
 
 START, MINUS, ZERO, WHOLE, POINT, FRACTION, EXP, EXP_SIGN, EXP_DIGITS = range(9)

@@ -15,6 +15,7 @@ from constrained.errors import FuelError, SchemaError, UnsatisfiableSchemaError
 from constrained.grammar import keywords, texts
 from constrained.grammar.language import ANYTHING as ANY_STRING
 from constrained.grammar.language import Language, LanguageFuelError, from_values
+from constrained.grammar.number_sets import NumberSet
 from constrained.grammar.schema import SchemaDocument, Subschema
 from constrained.grammar.shapes import (
     ANY,
@@ -28,10 +29,9 @@ from constrained.grammar.shapes import (
     Arm,
     ArrayShape,
     NodeKey,
-    NumberSet,
     ObjectShape,
-    StringSet,
 )
+from constrained.grammar.string_sets import StringSet
 from constrained.options import CompileOptions
 
 INFINITE = 1 << 60

@@ -8,17 +8,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Set
 from dataclasses import dataclass, field, replace
-from fractions import Fraction
 from functools import reduce
 from types import MappingProxyType
 
-from constrained.grammar.language import ANYTHING as ANY_STRING
-from constrained.grammar.language import Language, from_values, of_length
+from constrained.grammar.language import Language
+from constrained.grammar.number_sets import NumberSet
+from constrained.grammar.string_sets import UNBOUNDED, StringSet
 
 # Obligations are signed: i + 1 is "meets subschema i", -(i + 1) is "does not".
 NodeKey = tuple[int, ...]
 ANYTHING: NodeKey = ()
-UNBOUNDED = 1 << 30
 
 NULL, TRUE, FALSE, NUMBER, STRING, ARRAY, OBJECT = "null", "true", "false", "number", "string", "array", "object"
 ALL_KINDS = frozenset((NULL, TRUE, FALSE, NUMBER, STRING, ARRAY, OBJECT))
@@ -31,100 +30,6 @@ def join(a: NodeKey, b: NodeKey) -> NodeKey:
     if not b:
         return a
     return tuple(sorted({*a, *b}, key=abs))
-
-
-@dataclass(frozen=True, slots=True)
-class Bound:
-    """One end of an interval of numbers; the value is exact."""
-
-    value: Fraction
-    exclusive: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class NumberSet:
-    """Numbers between two bounds: whole ones only where `integer`, none of those where `fractional`.
-
-    One of `values` only where that is not None.
-    """
-
-    lower: Bound | None = None
-    upper: Bound | None = None
-    integer: bool = False
-    fractional: bool = False
-    values: frozenset[Fraction] | None = None
-
-    def __contains__(self, value: Fraction) -> bool:
-        if (self.integer and value.denominator != 1) or (self.fractional and value.denominator == 1):
-            return False
-        if self.values is not None and value not in self.values:
-            return False
-        low, up = self.lower, self.upper
-        if low is not None and (value < low.value or (low.exclusive and value == low.value)):
-            return False
-        return up is None or value < up.value or (value == up.value and not up.exclusive)
-
-    def meet(self, other: NumberSet) -> NumberSet:
-        """The intersection; finite sets are filtered at once."""
-        both = NumberSet(
-            _tighter(self.lower, other.lower, 1),
-            _tighter(self.upper, other.upper, -1),
-            self.integer or other.integer,
-            self.fractional or other.fractional,
-        )
-        if self.values is None and other.values is None:
-            return both
-        candidates = self.values if self.values is not None else other.values
-        assert candidates is not None
-        return NumberSet(values=frozenset(v for v in candidates if v in both and v in self and v in other))
-
-
-def _tighter(a: Bound | None, b: Bound | None, sign: int) -> Bound | None:
-    if a is None or b is None:
-        return a or b
-    if a.value == b.value:
-        return a if a.exclusive else b
-    return a if (a.value - b.value) * sign > 0 else b
-
-
-@dataclass(frozen=True, slots=True)
-class StringSet:
-    """Strings of `min_len` to `max_len` code points, none of `excluded`, all of `language` where there is one.
-
-    One of `values` only where that is not None. Beside a language, lengths and exclusions are part of it.
-    """
-
-    min_len: int = 0
-    max_len: int = UNBOUNDED
-    values: frozenset[str] | None = None
-    excluded: frozenset[str] = frozenset()
-    language: Language | None = None
-
-    def __contains__(self, text: str) -> bool:
-        fits = self.min_len <= len(text) <= self.max_len and text not in self.excluded
-        inside = self.language is None or self.language.contains(text)
-        return fits and inside and (self.values is None or text in self.values)
-
-    def meet(self, other: StringSet) -> StringSet:
-        """The intersection; finite sets are filtered at once."""
-        if self.values is not None or other.values is not None:
-            candidates = self.values if self.values is not None else other.values
-            assert candidates is not None
-            return StringSet(values=frozenset(v for v in candidates if v in self and v in other))
-        if self.language is not None or other.language is not None:
-            return StringSet(language=self.as_language() & other.as_language())
-        least, most = max(self.min_len, other.min_len), min(self.max_len, other.max_len)
-        excluded = frozenset(v for v in self.excluded | other.excluded if least <= len(v) <= most)
-        return StringSet(least, most, excluded=excluded)
-
-    def as_language(self) -> Language:
-        """The same set as one language."""
-        if self.values is not None:
-            return from_values(self.values)
-        language = self.language if self.language is not None else ANY_STRING
-        if self.min_len > 0 or self.max_len < UNBOUNDED:
-            language &= of_length(self.min_len, self.max_len if self.max_len < UNBOUNDED else None)
-        return language & ~from_values(self.excluded) if self.excluded else language
 
 
 @dataclass(frozen=True, slots=True)

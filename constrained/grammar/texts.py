@@ -9,7 +9,8 @@ from itertools import product
 from math import ceil, floor
 from typing import Any
 
-from constrained.grammar.shapes import UNBOUNDED, NumberSet, StringSet
+from constrained.grammar.number_sets import NumberSet
+from constrained.grammar.string_sets import UNBOUNDED, StringSet
 
 # Longest run of digits before the point, and after it, that a number may be spelled with.
 MAX_DIGITS = 64

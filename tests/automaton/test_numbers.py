@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from constrained.automaton.numbers import NumberMachine
-from constrained.grammar.shapes import Bound, NumberSet
+from constrained.grammar.number_sets import Bound, NumberSet
 from constrained.grammar.texts import MAX_DIGITS, shortest_number
 
 VALUES = st.fractions(-300, 300, max_denominator=100) | st.integers(-300, 300).map(Fraction)

@@ -11,12 +11,7 @@ from constrained.errors import SchemaError
 from constrained.grammar import shapes
 from constrained.grammar.rules.base import Context, expect
 from constrained.grammar.schema import Subschema
-from constrained.grammar.shapes import (
-    ANY,
-    OBJECT,
-    Arm,
-    ObjectShape,
-)
+from constrained.grammar.shapes import ANY, OBJECT, Arm, ObjectShape
 
 
 def any_of(context: Context, sub: Subschema) -> list[Arm]:

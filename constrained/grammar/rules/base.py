@@ -14,12 +14,9 @@ from math import isfinite
 from typing import Any, Protocol
 
 from constrained.errors import SchemaError, UnsupportedKeywordError
-from constrained.grammar import shapes
 from constrained.grammar.schema import Subschema
-from constrained.grammar.shapes import (
-    Arm,
-    NodeKey,
-)
+from constrained.grammar.shapes import Arm, NodeKey
+from constrained.grammar.string_sets import UNBOUNDED
 
 
 class Context(Protocol):
@@ -77,7 +74,7 @@ def count(sub: Subschema, keyword: str, default: int) -> int:
     value = exact(sub.contents[keyword], sub, keyword)
     if value < 0 or value.denominator != 1:
         raise SchemaError(f"{sub.contents[keyword]!r} is not a non-negative whole number", sub.pointer, keyword)
-    return min(int(value), shapes.UNBOUNDED)
+    return min(int(value), UNBOUNDED)
 
 
 def expect(sub: Subschema, keyword: str, kind: type | tuple[type, ...], what: str) -> Any:

@@ -14,17 +14,8 @@ from constrained.grammar.language import Language
 from constrained.grammar.rules.base import Context, count, expect, negation_refusal
 from constrained.grammar.rules.scalars import pattern_language
 from constrained.grammar.schema import Subschema
-from constrained.grammar.shapes import (
-    ANY,
-    ARRAY,
-    OBJECT,
-    STRING,
-    Arm,
-    ArrayShape,
-    Layer,
-    NodeKey,
-    ObjectShape,
-)
+from constrained.grammar.shapes import ANY, ARRAY, OBJECT, STRING, Arm, ArrayShape, Layer, NodeKey, ObjectShape
+from constrained.grammar.string_sets import UNBOUNDED
 
 
 def object_(context: Context, sub: Subschema) -> list[Arm]:
@@ -107,7 +98,7 @@ def array(context: Context, sub: Subschema) -> list[Arm]:
     rest: NodeKey = shapes.ANYTHING
     if rest_keyword in contents:
         rest = context.child(sub, rest_keyword, contents=contents[rest_keyword])
-    shape = ArrayShape(prefix, rest, count(sub, "minItems", 0), count(sub, "maxItems", shapes.UNBOUNDED))
+    shape = ArrayShape(prefix, rest, count(sub, "minItems", 0), count(sub, "maxItems", UNBOUNDED))
     return [Arm(array=shape)]
 
 
@@ -122,7 +113,7 @@ def not_array(context: Context, sub: Subschema) -> list[Arm]:
     shape, wrong = arm.array, []
     if shape.min_items > 0:
         wrong.append(ArrayShape(max_items=shape.min_items - 1))
-    if shape.max_items < shapes.UNBOUNDED:
+    if shape.max_items < UNBOUNDED:
         wrong.append(ArrayShape(min_items=shape.max_items + 1))
     keyword = "prefixItems" if sub.draft >= 2020 else "items"
     for index, key in enumerate(shape.prefix):

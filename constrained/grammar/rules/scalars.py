@@ -6,33 +6,26 @@ from dataclasses import replace
 from functools import cache
 
 from constrained.errors import UnsupportedKeywordError
-from constrained.grammar import shapes
 from constrained.grammar.formats import FORMATS, OLDER_FORMATS, Format, Strings
 from constrained.grammar.language import ANYTHING as ANY_STRING
 from constrained.grammar.language import Language, PatternError, from_pattern
+from constrained.grammar.number_sets import Bound, NumberSet
 from constrained.grammar.rules.base import Context, count, exact, expect
 from constrained.grammar.schema import Subschema
-from constrained.grammar.shapes import (
-    ANY,
-    NUMBER,
-    STRING,
-    Arm,
-    Bound,
-    NumberSet,
-    StringSet,
-)
+from constrained.grammar.shapes import ANY, NUMBER, STRING, Arm
+from constrained.grammar.string_sets import UNBOUNDED, StringSet
 
 
 def string(context: Context, sub: Subschema) -> list[Arm]:
     """`minLength` and `maxLength`: code points of the decoded string."""
-    return [Arm(string=StringSet(count(sub, "minLength", 0), count(sub, "maxLength", shapes.UNBOUNDED)))]
+    return [Arm(string=StringSet(count(sub, "minLength", 0), count(sub, "maxLength", UNBOUNDED)))]
 
 
 def not_string(context: Context, sub: Subschema) -> list[Arm]:
     """A string that is too short or too long."""
     [arm] = string(context, sub)
     wrong = [StringSet(max_len=arm.string.min_len - 1)] if arm.string.min_len else []
-    wrong += [StringSet(min_len=arm.string.max_len + 1)] if arm.string.max_len < shapes.UNBOUNDED else []
+    wrong += [StringSet(min_len=arm.string.max_len + 1)] if arm.string.max_len < UNBOUNDED else []
     return [replace(ANY.only(STRING), string=other) for other in wrong]
 
 

@@ -11,6 +11,7 @@ from typing import Any
 
 from constrained.errors import SchemaError
 from constrained.grammar import shapes
+from constrained.grammar.number_sets import Bound, NumberSet
 from constrained.grammar.rules.base import Context, exact, expect, negation_refusal
 from constrained.grammar.schema import Subschema
 from constrained.grammar.shapes import (
@@ -25,12 +26,10 @@ from constrained.grammar.shapes import (
     TRUE,
     Arm,
     ArrayShape,
-    Bound,
     Layer,
-    NumberSet,
     ObjectShape,
-    StringSet,
 )
+from constrained.grammar.string_sets import StringSet
 
 _TYPES: dict[str, Arm] = {
     "null": ANY.only(NULL),
