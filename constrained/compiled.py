@@ -117,7 +117,5 @@ def check_json_schema(schema: Any, options: CompileOptions | None = None) -> Sch
 
 
 def _refuse_unbuilt(options: CompileOptions) -> None:
-    if options.property_order != "schema":
-        raise OptionError("property_order 'any' is not built yet; 'schema' is", "property_order")
     if options.spelling != "default":
         raise OptionError("spelling 'permissive' is not built yet; 'default' is", "spelling")

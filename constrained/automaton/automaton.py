@@ -17,6 +17,7 @@ from constrained.automaton.contents import Contents
 from constrained.automaton.lexemes import plain_lexemes
 from constrained.automaton.locals import Locals
 from constrained.automaton.tables import StringTries
+from constrained.grammar import texts
 from constrained.grammar.nodes import Nodes
 from constrained.options import Whitespace
 from constrained.tokens.rows import MaskRow
@@ -107,9 +108,18 @@ class Automaton:
                 self.locals.resolve(which)
                 pending.append((here, position))
             elif result == stepping.EDGE:
-                pending += [(self._follow(edge, cell), position + 1) for edge in self._chain(which)]
+                for edge in self._chain(which):
+                    if self.locals.edges.array[edge, tables.KIND] == tables.ASK:
+                        value, inside = item_value(history, data[:position])
+                        depends |= not inside
+                        after = self.locals.with_value(local, value)
+                        if after is not None:
+                            lex_after = int(self.locals.edges.array[edge, tables.LEX])
+                            pending.append(((lex_after, 0, 0, 0, after, cell), position + 1))
+                    else:
+                        pending.append((self._follow(edge, cell), position + 1))
             else:
-                content, inside = _key_content(data, position, history)
+                content, inside = key_content(data, position, history)
                 depends |= not inside
                 of_class = self.locals.with_key(local, content)
                 if of_class is not None:
@@ -172,7 +182,42 @@ class Automaton:
         return bool(self.plain.table.array[lex, 0] > tables.NO)
 
 
-def _key_content(data: bytes, position: int, history: bytes | bytearray) -> tuple[bytes, bool]:
+def item_value(history: bytes | bytearray, data: bytes) -> tuple[str, bool]:
+    """The canonical text of the JSON value that ends before the end of `history` and `data`; and whether it began in `data`."""
+    size = 256
+    while True:
+        tail = bytes(history[-size:]) + data
+        start = _value_start(tail)
+        if start > 0 or size >= len(history):
+            begun = max(start, 0)
+            return texts.canonical(texts.parsed(tail[begun:].decode())), begun >= len(tail) - len(data)
+        size *= 4
+
+
+def _value_start(text: bytes) -> int:
+    """Index at which the JSON value that ends `text` (but for whitespace) begins; 0 or less where that may lie before."""
+    at, depth = len(text) - 1, 0
+    while at >= 0:
+        byte = text[at]
+        if byte == strings.QUOTE:
+            at = _opening_quote(text, at)
+            if depth == 0:
+                return at
+        elif byte in b"]}":
+            depth += 1
+        elif byte in b"[{":
+            depth -= 1
+            if depth == 0:
+                return at
+        elif depth == 0 and byte not in b" \t\r\n":
+            while at > 0 and text[at - 1] not in b' \t\r\n,:[{"':
+                at -= 1
+            return at
+        at -= 1
+    return at
+
+
+def key_content(data: bytes, position: int, history: bytes | bytearray) -> tuple[bytes, bool]:
     """The decoded key whose closing quote is `data[position]`, in UTF-8; and whether it began in `data`."""
     begun = _opening_quote(data, position)
     if begun >= 0:

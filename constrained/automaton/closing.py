@@ -6,10 +6,11 @@ Whatever a closing begins with, the closing of the state after it is its rest: s
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from functools import lru_cache
 
 from constrained.automaton import strings
-from constrained.automaton.automaton import Automaton, State, Thread, decode_content, open_string
+from constrained.automaton.automaton import Automaton, State, Thread, decode_content, item_value, key_content, open_string
 from constrained.automaton.cells import NO_KEYS
 from constrained.automaton.frames import (
     ArrayItem,
@@ -24,19 +25,16 @@ from constrained.automaton.frames import (
     ObjectOpen,
     Value,
 )
-from constrained.automaton.plans import ObjectPlan
 from constrained.automaton.strings import step_content, step_string
 from constrained.automaton.tables import TAGS
 from constrained.grammar import texts
-from constrained.grammar.shortest import Shortest
+from constrained.grammar.members import ObjectPlan
+from constrained.grammar.shortest import Shortest, fresh
 
 # The shortest rest of a character in each state of `strings.UTF8`.
 _UTF8_REST = (b"", b"\x80", b"\x80\x80", b"\x80\x80\x80", b"\xa0\x80", b"\x80\x80", b"\x90\x80\x80", b"\x80\x80\x80")
 # What an escape is gone on with, in the order in which it is tried: short escapes before \u, low digits first.
 _ESCAPE_BYTES = b'nrtbf"\\/u0123456789abcdefABCDEF'
-
-
-_UNKNOWN = b"?"  # stands for "not computed yet" in a memo whose values may be None
 
 
 def _by_length(text: bytes) -> tuple[int, bytes]:
@@ -49,7 +47,8 @@ class Closings:
     def __init__(self, automaton: Automaton, shortest: Shortest) -> None:
         self._automaton = automaton
         self._shortest = shortest
-        self._named: dict[tuple[int, int], bytes | None] = {}
+        # (length with the rest of the frame, text, local state behind it), by local state and trie node.
+        self._named: dict[tuple[int, int], tuple[int, bytes, int] | None] = {}
 
     def of(self, state: State, history: bytes | bytearray) -> bytes:
         """The shortest bytes after which the document may end; `history` led to `state`."""
@@ -57,7 +56,10 @@ class Closings:
             return state.closing
         with self._automaton.lock:
             closing = min((self._thread(thread, history) for thread in state.threads), key=_by_length)
-            if not any(self._automaton.cells.seen[thread[5]] for thread in state.threads):
+            varies = self._automaton.locals.endings_vary or any(
+                self._automaton.cells.seen[thread[5]] for thread in state.threads
+            )
+            if not varies:
                 state.closing = closing
             return closing
 
@@ -67,59 +69,84 @@ class Closings:
         if lex >= strings.FREE:
             text = self._string(thread, seen, history)
         else:
-            text = self._automaton.plain.closing(lex) + self._local(local, seen)
+            text = self._automaton.plain.closing(lex)
+            text += self._local(local, seen, history, text)
         while cell > 0:
-            text += self._local(self._automaton.cells.local(cell), NO_KEYS)
+            text += self._local(self._automaton.cells.local(cell), self._seen_below(cell), history, text)
             cell = self._automaton.cells.parent(cell)
         return text
 
+    def _seen_below(self, cell: int) -> frozenset[bytes]:
+        """The free keys of the frame below the one of `cell`."""
+        return self._automaton.cells.seen[self._automaton.cells.parent(cell)]
+
     # -- local states
 
-    def _local(self, local: int, seen: frozenset[bytes]) -> bytes:
-        """The shortest rest of a local state's frame, its bracket included."""
-        return self._rest(self._automaton.locals.states[local], seen)
+    def _local(self, local: int, seen: frozenset[bytes], history: bytes | bytearray, text: bytes) -> bytes:
+        """The shortest rest of a local state's frame, its bracket included; `history` and then `text` led to it."""
+        return self._rest(self._automaton.locals.states[local], seen, history, text)
 
-    def _rest(self, local: Local, seen: frozenset[bytes]) -> bytes:
-        shortest = self._shortest
+    def _rest(self, local: Local, seen: frozenset[bytes], history: bytes | bytearray, text: bytes) -> bytes:
+        shortest, here = self._shortest, self._automaton.locals
         match local:
             case Done():
                 return b""
             case Value(node, after, depth):
-                return shortest.node(node, depth) + self._local(after, seen)
+                value = shortest.node(node, depth)
+                return value + self._local(after, seen, history, text + value)
             case ObjectOpen(plan, depth):
-                return self._members(plan, 0, depth, first=True)
+                return shortest.object_rest(here.plans[plan], here.plans[plan].start, seen, depth, first=True)
             case ObjectKey():
                 return self._key(local, seen)
-            case ObjectColon(plan, tag, depth):
-                here = self._automaton.locals.plans[plan]
-                value = shortest.layout.colon + shortest.node(here.member(tag), depth)
-                return value + self._members(plan, here.after(tag), depth, first=False)
-            case ObjectNext(plan, position, depth):
-                return self._members(plan, position, depth, first=False)
-            case ArrayOpen(shape, depth):
-                return shortest.array_rest(shape, 0, depth)
-            case ArrayItem(shape, index, depth):
-                return shortest.node(shape.item(index), depth) + shortest.array_rest(shape, index + 1, depth)
-            case ArrayNext(shape, count, depth):
-                return shortest.array_rest(shape, count, depth)
+            case ObjectColon():
+                return self._member(local, seen)
+            case ObjectNext(plan, progress, depth):
+                return shortest.object_rest(here.plans[plan], progress, seen, depth, first=False)
+            case ArrayOpen(plan, depth):
+                return shortest.array_rest(here.array_plans[plan], here.array_plans[plan].start, depth, first=True)
+            case ArrayItem():
+                return self._item(local)
+            case ArrayNext(plan, standing, depth):
+                items = here.array_plans[plan]
+                if items.awaits_value(standing) and not items.may_close(standing):
+                    standing = standing.with_value(item_value(history, text)[0])
+                return shortest.array_rest(items, standing, depth, first=False)
             case Close(byte, _):
                 return bytes([byte])
 
-    def _members(self, plan: int, position: int, depth: int, *, first: bool) -> bytes:
-        here = self._automaton.locals.plans[plan]
-        names = [name for name in here.names[position:] if name in here.shape.required]
-        return self._shortest.object_rest(here.shape, names, depth, first=first)
+    def _item(self, local: ArrayItem) -> bytes:
+        """An item has to come: the cheapest, then what is required."""
+        plan, shortest = self._automaton.locals.array_plans[local.plan], self._shortest
+        rests = []
+        for node, after in plan.choices(local.standing):
+            value = shortest.node(node, local.depth)
+            known = after.with_value(texts.canonical(texts.parsed(value.decode()))) if plan.awaits_value(after) else after
+            rests.append(value + shortest.array_rest(plan, known, local.depth, first=False))
+        return min(rests, key=_by_length)
+
+    def _member(self, local: ObjectColon, seen: frozenset[bytes]) -> bytes:
+        """The colon, the cheapest value, then what is required; `seen` holds the key."""
+        plan, shortest = self._automaton.locals.plans[local.plan], self._shortest
+        rests = []
+        for node, after in plan.choices(local.progress, local.tag):
+            value = shortest.node(node, local.depth)
+            rests.append(value + shortest.object_rest(plan, after, seen, local.depth, first=False))
+        return shortest.layout.colon + min(rests, key=_by_length)
 
     def _key(self, local: ObjectKey, seen: frozenset[bytes]) -> bytes:
         """A key has to come: the cheapest member, then what is required."""
-        here = self._automaton.locals.plans[local.plan]
-        options = [(texts.quote(here.names[i]), i + 1) for i in here.candidates(local.position)]
-        if here.may_add(local.position):
-            taken = {*seen, *(name.encode() for name in here.declared)}
-            options.append((texts.quote(_fresh(b"", taken).decode()), strings.FREE_TAG))
-        for tag, language in here.open_classes(local.position, local.seen):
-            options.append((texts.quote(language.shortest() or ""), tag))
-        closings = (key + self._rest(ObjectColon(local.plan, tag, local.depth), seen) for key, tag in options)
+        plan = self._automaton.locals.plans[local.plan]
+        options = [(plan.names[tag - 1], tag, local.progress) for tag in plan.candidates(local.progress)]
+        if plan.may_add(local.progress):
+            taken = {*seen, *(name.encode() for name in plan.names)}
+            options.append((fresh(b"", taken).decode(), strings.FREE_TAG, local.progress))
+        for tag, language in plan.open_classes(local.progress):
+            key = language.shortest() or ""
+            options.append((key, tag, replace(local.progress, seen=local.progress.seen | {key})))
+        closings = []
+        for key, tag, progress in options:
+            there = seen | {key.encode()} if tag == strings.FREE_TAG else seen
+            closings.append(texts.quote(key) + self._member(ObjectColon(local.plan, tag, progress, local.depth), there))
         return min(closings, key=_by_length)
 
     # -- strings
@@ -140,21 +167,29 @@ class Closings:
             text += bytes([byte])
         options = []
         if lex >= strings.DFA:
-            after = self._behind(local, strings.VALUE_TAG)
-            options.append(_escaped(self._language_end(lex)) + b'"' + self._local(after, NO_KEYS))
+            end = text + _escaped(self._language_end(lex)) + b'"'
+            options.append(self._behind_class(end, self._behind(local, strings.VALUE_TAG), seen, history))
         elif lex >= strings.TRIE:
             node = lex & strings.INDEX
             named = self._named_end(local, node)
-            options += [named] if named is not None else []
+            if named is not None:
+                end, after = text + named[0], named[1]
+                options.append(end + self._local(after, seen, history, end))
             fallback = tables[0][node, strings.FALLBACK]
             if fallback and self._plan(local) is None:
-                options.append(_escaped(self._fallback_end(node, need)) + b'"' + self._local(local, NO_KEYS))
-            elif fallback:
+                end = text + _escaped(self._fallback_end(node, need)) + b'"'
+                options.append(end + self._local(local, seen, history, end))
+            elif fallback and self._behind(local, strings.FREE_TAG) >= 0:
                 state = int(tables[0][node, strings.UTF8_STATE])
                 options.append(self._free_end(state, 0, local, seen, history, text))
         else:
             options.append(self._free_end(lex & strings.INDEX, need, local, seen, history, text))
-        return text + min(options, key=_by_length)
+        return min(options, key=_by_length)
+
+    def _behind_class(self, end: bytes, after: int, seen: frozenset[bytes], history: bytes | bytearray) -> bytes:
+        """`end` ends a string of a language; what follows knows it, if it is the key of a class."""
+        known = self._automaton.locals.with_key(after, key_content(end, len(end) - 1, history)[0])
+        return end + self._local(after if known is None else known, seen, history, end)
 
     def _escaped_rest(self, thread: Thread, seen: frozenset[bytes], history: bytes | bytearray) -> bytes:
         """After a backslash: the short escape with the shortest rest; \\u where there is none."""
@@ -174,11 +209,17 @@ class Closings:
         """End a free string; a free key must differ from the keys of its frame."""
         rest = _UTF8_REST[utf8_state]
         rest += b"a" * max(need - bool(rest), 0)
-        plan = self._plan(local)
-        if plan is not None and plan.additional and (taken := {*seen, *(name.encode() for name in plan.declared)}):
-            written = decode_content(open_string(history) + text) + rest
-            rest += _fresh(written, taken)[len(written) :]
-        return _escaped(rest) + b'"' + self._local(self._behind(local, strings.FREE_TAG), seen)
+        plan, behind = self._plan(local), self._behind(local, strings.FREE_TAG)
+        if plan is None:
+            end = text + _escaped(rest) + b'"'
+            return end + self._local(behind, seen, history, end)
+        of_class = isinstance(colon := self._automaton.locals.states[behind], ObjectColon) and plan.is_of_class(colon.tag)
+        if of_class:
+            return self._behind_class(text + _escaped(rest) + b'"', behind, seen, history)
+        written = decode_content(open_string(history) + text) + rest
+        key = fresh(written, {*seen, *(name.encode() for name in plan.names)})
+        end = text + _escaped(rest + key[len(written) :]) + b'"'
+        return end + self._local(behind, seen | {key}, history, end)
 
     def _language_end(self, lex: int) -> bytes:
         """The shortest content that ends a string of a language; first the rest of a character that is half read."""
@@ -213,25 +254,38 @@ class Closings:
             lex = step_content(byte, lex, *self._automaton.content) if lex >= strings.TRIE else -1
         return lex & strings.INDEX if lex >= strings.TRIE else -1
 
-    def _named_end(self, local: int, node: int) -> bytes | None:
-        """The shortest way to end a name or enum value below a trie node; memoised for the whole subtree."""
-        known = self._named.get((local, node), _UNKNOWN)
-        if known is not _UNKNOWN:
-            return known
+    def _named_end(self, local: int, node: int) -> tuple[bytes, int] | None:
+        """The end of a name or enum value below a trie node, and the local state behind it, on the shortest way to the end of
+        the frame; memoised for the whole subtree."""
+        self._measure_names(local, node)
+        best = self._named[local, node]
+        return None if best is None else best[1:]
+
+    def _measure_names(self, local: int, node: int) -> None:
+        if (local, node) in self._named:
+            return
         table = self._automaton.tries.table.array
         for at in range(int(table[node, strings.END]) - 1, node - 1, -1):
             options = []
             after = self._behind(local, int(table[at, strings.TAG])) if table[at, strings.TAG] >= 0 else -1
             if after >= 0:
-                options.append(b'"' + self._local(after, NO_KEYS))
+                options.append((1 + self._rest_len(after), b'"', after))
             child = at + 1
             while child < table[at, strings.END]:
                 end = self._named[local, child]
                 if end is not None:
-                    options.append(_escaped(bytes([int(table[child, strings.BYTE])])) + end)
+                    byte = _escaped(bytes([int(table[child, strings.BYTE])]))
+                    options.append((len(byte) + end[0], byte + end[1], end[2]))
                 child = int(table[child, strings.END])
-            self._named[local, at] = min(options, key=_by_length, default=None)
-        return self._named[local, node]
+            self._named[local, at] = min(options, default=None)
+
+    def _rest_len(self, local: int) -> int:
+        """The length of the rest behind a string; nothing where it depends on the string, but not on which of several."""
+        here = self._automaton.locals
+        state = here.states[local]
+        if isinstance(state, ArrayNext) and here.array_plans[state.plan].awaits_value(state.standing):
+            return 0
+        return len(self._rest(state, NO_KEYS, b"", b""))
 
     def _plan(self, local: int) -> ObjectPlan | None:
         state = self._automaton.locals.states[local]
@@ -242,16 +296,6 @@ class Closings:
         here = self._automaton.locals
         base = int(here.info.array[local, TAGS])
         return local if base < 0 else int(here.tags.array[base + tag, 0])
-
-
-def _fresh(begun: bytes, taken: set[bytes]) -> bytes:
-    """The shortest string that begins with `begun` and is not `taken`; ASCII is added."""
-    layer = [begun]
-    while True:
-        for candidate in layer:
-            if candidate not in taken:
-                return candidate
-        layer = [candidate + letter for candidate in layer for letter in _LETTERS]
 
 
 _LETTERS = [bytes([letter]) for letter in b"abcdefghijklmnopqrstuvwxyz"]

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from constrained.grammar.shapes import ArrayShape, NodeKey
-
-Keys = frozenset[str]
-NO_KEYS: Keys = frozenset()
+from constrained.grammar.items import Standing
+from constrained.grammar.members import Progress
+from constrained.grammar.shapes import NodeKey
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,26 +33,22 @@ class ObjectOpen:
 
 @dataclass(frozen=True, slots=True)
 class ObjectKey:
-    """A key comes next, or is being read; the properties before `position` are past.
-
-    `seen` are the keys of classes that are there already; `tag` is the class of the key that is being read, else 0.
-    """
+    """A key comes next, or is being read; `tag` is the class of the key that is being read, else 0."""
 
     plan: int
-    position: int
+    progress: Progress
     depth: int
-    seen: Keys = NO_KEYS
     tag: int = 0
 
 
 @dataclass(frozen=True, slots=True)
 class ObjectColon:
-    """The colon after the key `tag` comes next."""
+    """The colon after the key `tag` comes next; `progress` is that before the key (but for the keys seen)."""
 
     plan: int
     tag: int
+    progress: Progress
     depth: int
-    seen: Keys = NO_KEYS
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,34 +56,33 @@ class ObjectNext:
     """After a member: a comma or the closing brace."""
 
     plan: int
-    position: int
+    progress: Progress
     depth: int
-    seen: Keys = NO_KEYS
 
 
 @dataclass(frozen=True, slots=True)
 class ArrayOpen:
     """Just after the opening bracket."""
 
-    shape: ArrayShape
+    plan: int
     depth: int
 
 
 @dataclass(frozen=True, slots=True)
 class ArrayItem:
-    """The item at `index` comes next."""
+    """The next item comes."""
 
-    shape: ArrayShape
-    index: int
+    plan: int
+    standing: Standing
     depth: int
 
 
 @dataclass(frozen=True, slots=True)
 class ArrayNext:
-    """After `index` items: a comma or the closing bracket."""
+    """After an item, whose own value `standing` may not know yet: a comma or the closing bracket."""
 
-    shape: ArrayShape
-    index: int
+    plan: int
+    standing: Standing
     depth: int
 
 

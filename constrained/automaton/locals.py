@@ -13,7 +13,6 @@ from dataclasses import replace
 from constrained.automaton import lexemes, strings
 from constrained.automaton.contents import Contents
 from constrained.automaton.frames import (
-    NO_KEYS,
     ArrayItem,
     ArrayNext,
     ArrayOpen,
@@ -28,8 +27,8 @@ from constrained.automaton.frames import (
 )
 from constrained.automaton.lexemes import PlainKey, PlainLexemes
 from constrained.automaton.numbers import number_machine
-from constrained.automaton.plans import ObjectPlan
 from constrained.automaton.tables import (
+    ASK,
     BYTE_CLASS,
     DONE,
     GOTO,
@@ -43,8 +42,9 @@ from constrained.automaton.tables import (
     Table,
 )
 from constrained.grammar import texts
+from constrained.grammar.items import ArrayPlan, Repeat
+from constrained.grammar.members import ObjectPlan
 from constrained.grammar.nodes import Node, Nodes
-from constrained.grammar.shapes import ArrayShape, ObjectShape
 from constrained.grammar.string_sets import StringSet
 from constrained.options import Whitespace
 
@@ -72,10 +72,12 @@ class Locals:
         self.tags = Table(1, 256)
         self.states: list[Local] = []
         self.plans: list[ObjectPlan] = []
-        self._plan_index: dict[object, int] = {}
+        self.array_plans: list[ArrayPlan] = []
+        self._plan_index: dict[ObjectPlan | ArrayPlan, int] = {}
         self._index: dict[Local, int] = {}
         self._key_lexes: dict[int, int] = {}
         self._open_keys: dict[int, int] = {}
+        self._closed_keys: dict[tuple[int, tuple[int, ...]], int] = {}
         self._value_lexes: dict[StringSet, int] = {}
         self.done = self.index(Done())
         self.start = self.index(Value(nodes.root, self.done, 0))
@@ -100,13 +102,24 @@ class Locals:
         """Whether the document may end at this local state."""
         return bool(self.info.array[index, DONE])
 
-    def plan(self, shape: ObjectShape) -> int:
+    def plan(self, plan: ObjectPlan) -> int:
         """The index of the plan of an object shape."""
-        identity = shape.identity
-        if identity not in self._plan_index:
-            self._plan_index[identity] = len(self.plans)
-            self.plans.append(ObjectPlan(shape, self._nodes))
-        return self._plan_index[identity]
+        if plan not in self._plan_index:
+            self._plan_index[plan] = len(self.plans)
+            self.plans.append(plan)
+        return self._plan_index[plan]
+
+    def array_plan(self, plan: ArrayPlan) -> int:
+        """The index of the plan of an array shape."""
+        if plan not in self._plan_index:
+            self._plan_index[plan] = len(self.array_plans)
+            self.array_plans.append(plan)
+        return self._plan_index[plan]
+
+    @property
+    def endings_vary(self) -> bool:
+        """Whether a shortest ending may depend on more of the history than a state knows: on values, or on keys."""
+        return any(not plan.is_plain for plan in self.array_plans) or any(not plan.is_plain for plan in self.plans)
 
     # -- rows
 
@@ -132,26 +145,24 @@ class Locals:
                 return self._object_open(plan, depth)
             case ObjectKey():
                 return [(strings.QUOTE, edge) for edge in self._keys(local)]
-            case ObjectColon(plan, tag, depth, seen):
-                after = self.index(ObjectNext(plan, self.plans[plan].after(tag), depth, seen))
-                value = self.index(Value(self.plans[plan].member(tag), after, depth))
-                return [(ord(":"), self._go(value, lexemes.layout(b" ") if self._indented else None))]
+            case ObjectColon():
+                return self._object_colon(local)
             case ObjectNext():
                 return self._object_next(local)
-            case ArrayOpen(shape, depth):
-                return self._array_open(shape, depth)
-            case ArrayItem(shape, item, depth):
-                return self._item(shape, item, depth)
-            case ArrayNext(shape, count, depth):
-                return self._array_next(shape, count, depth)
+            case ArrayOpen(plan, depth):
+                return self._array_open(plan, depth)
+            case ArrayItem():
+                return self._item(local)
+            case ArrayNext():
+                return self._array_next(local)
             case Close(byte, _):
                 return [(byte, (POP, -1, 0, 0, -1, -1))]
             case Done():
                 return []
 
-    def _go(self, local: int, lexeme: PlainKey | None = None) -> Edge:
+    def _go(self, local: int, lexeme: PlainKey | None = None, kind: int = GOTO) -> Edge:
         lex = self.entry(local) if lexeme is None else self._plain.index(lexeme)
-        return (GOTO, lex, 0, 0, local, -1)
+        return (kind, lex, 0, 0, local, -1)
 
     def _indent(self, depth: int) -> PlainKey:
         return lexemes.layout(b" " * (INDENT * depth))
@@ -176,10 +187,10 @@ class Locals:
                 yield byte, self._go(after, key)
         inner = depth + 1 if self._indented else 0
         for shape in node.arrays:
-            opened = self.index(ArrayOpen(shape, inner))
+            opened = self.index(ArrayOpen(self.array_plan(self._nodes.array_plan(shape)), inner))
             yield ord("["), (PUSH, self.entry(opened), 0, 0, opened, after)
         for members in node.objects:
-            opened = self.index(ObjectOpen(self.plan(members), inner))
+            opened = self.index(ObjectOpen(self.plan(self._nodes.plan(members)), inner))
             yield ord("{"), (PUSH, self.entry(opened), 0, 0, opened, after)
 
     def _string(self, texts_: StringSet, after: int) -> Edge:
@@ -200,39 +211,46 @@ class Locals:
     def _keys(self, here: ObjectKey) -> Iterable[Edge]:
         """The edges into a key at a place: one into the trie of names, one into each class."""
         plan = self.plans[here.plan]
-        if plan.candidates(here.position) or plan.may_add(here.position):
-            yield self._named_key(here)
-        for tag, language in plan.open_classes(here.position, here.seen):
+        tags, free = plan.candidates(here.progress), plan.may_add(here.progress)
+        if tags or free:
+            yield self._named_key(here, tags, free)
+        for tag, language in plan.open_classes(here.progress):
             local = self.index(replace(here, tag=tag))
             if self.info.array[local, TAGS] < 0:
                 # What is left of a language may be anything: then the key ends as a free string does.
-                colon = self.index(ObjectColon(here.plan, tag, here.depth, here.seen))
+                colon = self.index(ObjectColon(here.plan, tag, here.progress, here.depth))
                 self._set_tags(local, {strings.VALUE_TAG: colon, strings.FREE_TAG: colon}, strings.VALUE_TAG)
             yield (GOTO, self._contents.lex(language), 0, strings.UNBOUNDED, local, -1)
 
-    def _named_key(self, here: ObjectKey) -> Edge:
+    def _named_key(self, here: ObjectKey, tags: list[int], free: bool) -> Edge:
         local = self.index(here)
         if local not in self._key_lexes:
             plan = self.plans[here.plan]
-            tags = [i + 1 for i in plan.candidates(here.position)]
-            free = plan.may_add(here.position)
             if free:
                 lex = self._open_key(here.plan)
             else:
-                lex = self._tries.add([(plan.names[tag - 1], tag) for tag in tags], fallback=False)
+                lex = self._closed_key(here.plan, tuple(tags))
             self._key_lexes[local] = lex
-            places = {tag: self.index(ObjectColon(here.plan, tag, here.depth, here.seen)) for tag in tags}
+            places = {tag: self.index(ObjectColon(here.plan, tag, here.progress, here.depth)) for tag in tags}
             if free:
-                places[strings.FREE_TAG] = self.index(ObjectColon(here.plan, strings.FREE_TAG, here.depth, here.seen))
+                places[strings.FREE_TAG] = self.index(ObjectColon(here.plan, strings.FREE_TAG, here.progress, here.depth))
             self._set_tags(local, places, len(plan.names))
         return (GOTO, self._key_lexes[local], 0, strings.UNBOUNDED, local, -1)
+
+    def _closed_key(self, plan_index: int, tags: tuple[int, ...]) -> int:
+        """The trie of the names that may come next where no other key may."""
+        place = (plan_index, tags)
+        if place not in self._closed_keys:
+            names = self.plans[plan_index].names
+            self._closed_keys[place] = self._tries.add([(names[tag - 1], tag) for tag in tags], fallback=False)
+        return self._closed_keys[place]
 
     def _open_key(self, plan_index: int) -> int:
         """The trie of an open object's names, the same at every position: a name that is past leads nowhere there."""
         if plan_index not in self._open_keys:
             plan = self.plans[plan_index]
-            tags = {name: index + 1 for index, name in enumerate(plan.names)}
-            names = [(name, tags.get(name, strings.EXCLUDED)) for name in plan.declared]
+            tags = plan.free_tags()
+            names = [(name, tags.get(name, strings.EXCLUDED)) for name in plan.names]
             self._open_keys[plan_index] = self._tries.add(names, fallback=True) if names else strings.FREE
         return self._open_keys[plan_index]
 
@@ -250,24 +268,41 @@ class Locals:
         here = self.states[local]
         if not isinstance(here, ObjectColon) or not self.plans[here.plan].is_of_class(here.tag):
             return None
-        return self.index(replace(here, seen=here.seen | {content.decode()}))
+        progress = replace(here.progress, seen=here.progress.seen | {content.decode()})
+        return self.index(replace(here, progress=progress))
 
-    def _object_open(self, plan: int, depth: int) -> Edges:
-        first = ObjectKey(plan, 0, depth)
-        if self.plans[plan].may_close(0):
+    def with_value(self, local: int, value: str) -> int | None:
+        """The local state of the next item, when the one just read has this value; None where no item may follow."""
+        here = self.states[local]
+        assert isinstance(here, ArrayNext)  # only its comma is an ASK edge
+        standing = here.standing.with_value(value)
+        if not self.array_plans[here.plan].choices(standing):
+            return None
+        return self.index(ArrayItem(here.plan, standing, here.depth))
+
+    def _object_open(self, plan_index: int, depth: int) -> Edges:
+        plan = self.plans[plan_index]
+        first = ObjectKey(plan_index, plan.start, depth)
+        if plan.may_close(plan.start):
             yield ord("}"), (POP, -1, 0, 0, -1, -1)
-        if self.plans[plan].may_continue(0, NO_KEYS):
+        if plan.may_continue(plan.start):
             if self._indented:
                 yield ord("\n"), self._go(self.index(first), self._indent(depth))
             else:
                 for edge in self._keys(first):
                     yield strings.QUOTE, edge
 
+    def _object_colon(self, here: ObjectColon) -> Edges:
+        for node, progress in self.plans[here.plan].choices(here.progress, here.tag):
+            after = self.index(ObjectNext(here.plan, progress, here.depth))
+            value = self.index(Value(node, after, here.depth))
+            yield ord(":"), self._go(value, lexemes.layout(b" ") if self._indented else None)
+
     def _object_next(self, here: ObjectNext) -> Edges:
-        if self.plans[here.plan].may_continue(here.position, here.seen):
-            key = ObjectKey(here.plan, here.position, here.depth, here.seen)
-            yield ord(","), self._go(self.index(key), self._line(here.depth))
-        if self.plans[here.plan].may_close(here.position):
+        plan = self.plans[here.plan]
+        if plan.may_continue(here.progress):
+            yield ord(","), self._go(self.index(ObjectKey(here.plan, here.progress, here.depth)), self._line(here.depth))
+        if plan.may_close(here.progress):
             yield self._close(ord("}"), here.depth)
 
     def _close(self, byte: int, depth: int) -> tuple[int, Edge]:
@@ -275,28 +310,30 @@ class Locals:
             return ord("\n"), self._go(self.index(Close(byte, depth)), self._indent(depth - 1))
         return byte, (POP, -1, 0, 0, -1, -1)
 
-    def _array_open(self, shape: ArrayShape, depth: int) -> Edges:
-        if shape.min_items == 0:
+    def _array_open(self, plan_index: int, depth: int) -> Edges:
+        plan = self.array_plans[plan_index]
+        if plan.may_close(plan.start):
             yield ord("]"), (POP, -1, 0, 0, -1, -1)
-        if shape.max_items > 0:
+        if plan.choices(plan.start):
+            first = ArrayItem(plan_index, plan.start, depth)
             if self._indented:
-                yield ord("\n"), self._go(self.index(ArrayItem(shape, 0, depth)), self._indent(depth))
+                yield ord("\n"), self._go(self.index(first), self._indent(depth))
             else:
-                yield from self._item(shape, 0, depth)
+                yield from self._item(first)
 
-    def _item(self, shape: ArrayShape, index: int, depth: int) -> Edges:
-        after = self.index(ArrayNext(shape, _count(shape, index + 1), depth))
-        return self._value(self._nodes[shape.item(index)], after, depth)
+    def _item(self, here: ArrayItem) -> Edges:
+        for node, standing in self.array_plans[here.plan].choices(here.standing):
+            after = self.index(ArrayNext(here.plan, standing, here.depth))
+            yield from self._value(self._nodes[node], after, here.depth)
 
-    def _array_next(self, shape: ArrayShape, count: int, depth: int) -> Edges:
-        if count < shape.max_items:
-            yield ord(","), self._go(self.index(ArrayItem(shape, count, depth)), self._line(depth))
-        if count >= shape.min_items:
-            yield self._close(ord("]"), depth)
-
-
-def _count(shape: ArrayShape, count: int) -> int:
-    """`count`, or the first count from which on nothing changes any more."""
-    if shape.max_items < strings.UNBOUNDED:
-        return count
-    return min(count, max(len(shape.prefix), shape.min_items))
+    def _array_next(self, here: ArrayNext) -> Edges:
+        plan, standing = self.array_plans[here.plan], here.standing
+        if plan.awaits_value(standing):
+            # Until the value is known: wherever any value could lead.
+            standing = replace(standing, repeat=Repeat.DONE)
+        if plan.choices(standing):
+            item = self.index(ArrayItem(here.plan, standing, here.depth))
+            kind = ASK if plan.awaits_value(here.standing) else GOTO
+            yield ord(","), self._go(item, self._line(here.depth), kind)
+        if plan.may_close(here.standing):
+            yield self._close(ord("]"), here.depth)

@@ -68,12 +68,13 @@ class ThreadRow:
     """Bits of one thread, before any key is taken out.
 
     `keys` are tokens that hold a whole free key of the thread's own frame, by the key's content; `unsure` those that
-    have to be asked one by one.
+    have to be asked one by one, `asks` says that the answer depends on the item that is being read.
     """
 
     words: Words
     keys: dict[bytes, list[Int32]] = field(default_factory=dict)
     unsure: list[Int32] = field(default_factory=list)
+    asks: bool = False
 
 
 class Masks:
@@ -95,9 +96,11 @@ class Masks:
             return state.row
         with self._automaton.lock:
             prefix = self._key_prefix(state, history)
-            if prefix is None:
-                state.row = self._build(state, b"", history)
-                return state.row
+            if prefix is None or any(self._thread_row(thread).asks for thread in state.threads):
+                built = self._build(state, prefix or b"", history)
+                if prefix is None and not any(self._thread_row(thread).asks for thread in state.threads):
+                    state.row = built
+                return built
             row = state.prefix_rows.get(prefix)
             if row is None:
                 if len(state.prefix_rows) >= MAX_PREFIX_ROWS:
@@ -109,10 +112,11 @@ class Masks:
         """The bytes that may come next, ascending."""
         with self._automaton.lock:
             words = np.zeros(8, np.uint32)
+            row = ThreadRow(words)
             for thread in state.threads:
-                self._walk(_BYTE_TRIE, [_item(0, thread)], words, ThreadRow(words), thread[5], None)
+                self._walk(_BYTE_TRIE, [_item(0, thread)], words, row, thread[5], None)
             found = np.flatnonzero(np.unpackbits(words.view(np.uint8), bitorder="little")).tolist()
-            if any(self._automaton.cells.seen[thread[5]] for thread in state.threads):
+            if row.asks or any(self._automaton.cells.seen[thread[5]] for thread in state.threads):
                 advance = self._automaton.advance
                 found = [byte for byte in found if advance(state, bytes([byte]), history)[0] is not None]
             return found
@@ -309,6 +313,7 @@ class Masks:
 
     def _note_keys(self, trie: Trie, noted: list[list[int]], row: ThreadRow, own: int, token_bytes: list[bytes] | None) -> None:
         for node, begun, earlier, cell in noted:
+            row.asks |= earlier == stepping.ASKED
             if begun < 0 and not earlier and cell == own and token_bytes is not None:
                 continue  # the open key: what it may not be is taken out with its prefix
             tokens = trie.ids[trie.first[node] : trie.first[trie.end[node]]]

@@ -23,6 +23,7 @@ NODE, MODE, I_LEX, I_ESC, I_NEED, I_ROOM, I_LOCAL, I_CELL, I_OPENED, I_KEYS = ra
 ITEM_COLUMNS = 10
 BELOW, AT = 0, 1  # the thread stands after the node's byte; the thread stands before it
 ONE_STEP = -2  # stands for the edge of an AT item
+ASKED = -1  # stands for `earlier` where not a key but an item ended on whose value it depends what may follow
 
 # ASCII that stands for itself inside a string.
 IS_TEXT = np.zeros(256, np.bool_)
@@ -110,7 +111,7 @@ def run(data, start, thread, num_cells, plain, local_rows, locals_, edges, tags,
             data[position], lex, esc, need, room, local, plain, local_rows, locals_, tags, tries, dfa, ranges
         )
         if result == EDGE:
-            if edges[which, tables.NEXT] >= 0 or num_cells >= limit:
+            if edges[which, tables.NEXT] >= 0 or edges[which, tables.KIND] == tables.ASK or num_cells >= limit:
                 break
             lex, need, room, local, cell, num_cells = follow(which, cell, edges, cells, num_cells, locals_)
             result = ALIVE
@@ -153,9 +154,8 @@ def walk(  # type: ignore[no-untyped-def]  # numba
     """Allow in `row` every string of the trie that a work item leads through.
 
     `stack` int32 [max depth + 2, 10] is scratch. `items` int32 [?, 10] is a stack of `num_items`; `pending` takes the items
-    that wait for Python, `keys` the places
-    (node, begun, earlier, cell) where a free key ended that began at depth `begun` in the frame `cell`. Cells from
-    `scratch` on are this walk's.
+    that wait for Python, `keys` the places (node, begun, earlier, cell) where a free key ended that began at depth `begun` in
+    the frame `cell`, or (`ASKED`) where an ASK edge was taken. Cells from `scratch` on are this walk's.
     Returns (status, num_items, num_pending, num_keys, num_cells).
     """
     stack, items, row, pending, keys = unowned(stack), unowned(items), unowned(row), unowned(pending), unowned(keys)
@@ -231,6 +231,11 @@ def walk(  # type: ignore[no-untyped-def]  # numba
                 before = cell
                 if num_cells + 8 >= len(cells):
                     return CELLS_FULL, num_items, num_pending, num_keys, num_cells
+                if edges[which, tables.KIND] == tables.ASK:
+                    if num_keys >= len(keys):
+                        return KEYS_FULL, num_items, num_pending, num_keys, num_cells
+                    keys[num_keys, 0], keys[num_keys, 1], keys[num_keys, 2], keys[num_keys, 3] = child, -1, ASKED, cell
+                    num_keys += 1
                 further = edges[which, tables.NEXT]
                 esc = 0
                 lex, need, room, local, cell, num_cells = follow(which, before, edges, cells, num_cells, locals_)

@@ -31,7 +31,8 @@ UNRESOLVED, NO, YES, VALUE = -1, 0, 1, 2
 ENTRY, TAGS, DONE = range(3)
 # Columns of the edge table.
 KIND, LEX, NEED, ROOM, LOCAL, RETURN, NEXT = range(7)
-GOTO, PUSH, POP = range(3)
+# ASK goes on like GOTO, but where to depends on the item just read: Python decides, and LOCAL leads wherever any value could.
+GOTO, PUSH, POP, ASK = range(4)
 # Columns of the cell table.
 PARENT, RETURN_LOCAL = range(2)
 

@@ -7,14 +7,19 @@ empty, and every arm, property and item that leads to an empty node is trimmed, 
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
+from itertools import islice
+from threading import RLock, get_ident
 from typing import Any
 
 from constrained.errors import FuelError, SchemaError, UnsatisfiableSchemaError
 from constrained.grammar import keywords, texts
-from constrained.grammar.language import ANYTHING as ANY_STRING
-from constrained.grammar.language import Language, LanguageFuelError, from_values
+from constrained.grammar.finite import few_values
+from constrained.grammar.items import ArrayPlan
+from constrained.grammar.language import LanguageFuelError
+from constrained.grammar.members import ObjectPlan
 from constrained.grammar.number_sets import NumberSet
 from constrained.grammar.schema import SchemaDocument, Subschema
 from constrained.grammar.shapes import (
@@ -31,7 +36,7 @@ from constrained.grammar.shapes import (
     NodeKey,
     ObjectShape,
 )
-from constrained.grammar.string_sets import StringSet
+from constrained.grammar.string_sets import UNBOUNDED, StringSet
 from constrained.options import CompileOptions
 
 INFINITE = 1 << 60
@@ -68,25 +73,102 @@ class Nodes:
 
     def __init__(self, schema: Any, options: CompileOptions) -> None:
         self.asserts_formats = options.formats == "assert"
+        self.any_order = options.property_order == "any"
         self._limits = options.limits
+        self.max_key_classes, self.max_alternatives = options.limits.max_key_classes, options.limits.max_alternatives
         self.document = SchemaDocument(schema, options.registry)
         self._arms: dict[tuple[int, bool], list[Arm]] = {}
         self._open: set[tuple[int, bool]] = set()
         self._constants: dict[tuple[int, str, str], Subschema] = {}
         self._nodes: dict[NodeKey, Node] = {}
-        self._classes: dict[object, list[tuple[Language | None, NodeKey]]] = {}
+        self._plans: dict[object, ObjectPlan] = {}
+        self._array_plans: dict[ArrayShape, ArrayPlan] = {}
+        self._lock = RLock()
+        # Nodes that are being measured, by the thread that does it; and those that it met for the first time.
+        self._fresh: dict[NodeKey, Node] = {}
+        self._measurer: int | None = None
+        self._wanted: dict[NodeKey, None] = {}
         self.root = self._key(self.document.root)
-        try:
-            self._expand_all()
-            self._measure()
-        except LanguageFuelError as error:
-            raise FuelError(f"the strings of a pattern or format: {error}", self.document.root.pointer) from error
-        if self._nodes[self.root].is_empty:
+        if self[self.root].is_empty:
             raise UnsatisfiableSchemaError("no JSON value meets this schema", self.document.root.pointer)
-        self._trim()
 
     def __getitem__(self, key: NodeKey) -> Node:
-        return self._nodes[key]
+        """The node of `key`; one that was not met before is expanded, measured and trimmed, with all that it leads to."""
+        found = self._nodes.get(key)
+        if found is None and self._measurer == get_ident():
+            found = self._fresh.get(key)
+        if found is None:
+            with self._lock:
+                found = self._nodes.get(key) or self._add(key)
+        return found
+
+    def min_len(self, key: NodeKey) -> int:
+        """Bytes of the shortest text of a node's values; INFINITE where it is empty."""
+        found = self._nodes.get(key)
+        if found is None and self._measurer == get_ident():
+            found = self._fresh.get(key)
+            if found is None:
+                self._wanted[key] = None
+                return INFINITE
+        return (found or self[key]).min_len
+
+    def is_empty(self, key: NodeKey) -> bool:
+        """Whether no value meets a node."""
+        return self.min_len(key) >= INFINITE
+
+    def negated(self, key: NodeKey) -> NodeKey:
+        """The complement of a node that is one obligation, or none."""
+        if not key:
+            return self._key(self._constant_schema(False))
+        [obligation] = key
+        sub, meets = self._obligation(obligation)
+        return self._key(sub, not meets)
+
+    def opposite(self, key: NodeKey) -> NodeKey | None:
+        """The complement of a node that is all values but one; None for any other node."""
+        if len(key) != 1 or key[0] > 0:
+            return None
+        contents = self.document.subschemas[-key[0] - 1].contents
+        is_constant = isinstance(contents, dict) and (
+            set(contents) == {"const"} or len(contents.get("enum", ())) == 1 == len(contents)
+        )
+        return (-key[0],) if is_constant else None
+
+    def one_of(self, values: tuple[str, ...]) -> NodeKey:
+        """The node of the values with these canonical texts."""
+        return self._key(self._constant_schema({"enum": [texts.parsed(value) for value in values]}, values))
+
+    def none_of(self, values: tuple[str, ...]) -> NodeKey:
+        """The node of all values but those with these canonical texts."""
+        return self.negated(self.one_of(values)) if values else ()
+
+    def values(self, key: NodeKey, limit: int) -> frozenset[str] | None:
+        """The canonical texts of all values that meet a node; None where they are more than `limit`."""
+        return few_values(self, key, limit)
+
+    def _constant_schema(self, contents: Any, name: tuple[str, ...] = ()) -> Subschema:
+        place = (self.document.root.id, "", json.dumps(name) if name else str(contents))
+        if place not in self._constants:
+            self._constants[place] = self.document.child(self.document.root, contents=contents)
+        return self._constants[place]
+
+    def plan(self, shape: ObjectShape) -> ObjectPlan:
+        """The plan of an object shape."""
+        with self._lock:
+            if shape.identity not in self._plans:
+                plan = self._plans[shape.identity] = ObjectPlan(shape, self, any_order=self.any_order)
+                if self._measurer is None:
+                    plan.settle()
+            return self._plans[shape.identity]
+
+    def array_plan(self, shape: ArrayShape) -> ArrayPlan:
+        """The plan of an array shape."""
+        with self._lock:
+            if shape not in self._array_plans:
+                plan = self._array_plans[shape] = ArrayPlan(shape, self)
+                if self._measurer is None:
+                    plan.settle()
+            return self._array_plans[shape]
 
     def subschema(self, key: NodeKey) -> Subschema | None:
         """The one subschema that a node stands for; None where several meet, or a complement."""
@@ -213,16 +295,35 @@ class Nodes:
             return self.product(sub, [keyword.rule(self, sub) for keyword in rules])
         return [arm for keyword in rules for arm in keyword.complement(self, sub)]
 
-    def _expand_all(self) -> None:
-        pending: list[NodeKey] = [self.root]
+    def _add(self, key: NodeKey) -> Node:
+        """Expand, measure and trim a node and all that it leads to."""
+        self._measurer = get_ident()
+        num_plans, num_array_plans = len(self._plans), len(self._array_plans)
+        try:
+            self._expand_all([key])
+            self._measure()
+            self._trim()
+            self._nodes |= self._fresh
+        except LanguageFuelError as error:
+            raise FuelError(f"the strings of a pattern or format: {error}", self.document.root.pointer) from error
+        finally:
+            self._measurer = None
+            self._fresh, self._wanted = {}, {}
+            for plan in islice(self._plans.values(), num_plans, None):
+                plan.settle()
+            for array_plan in islice(self._array_plans.values(), num_array_plans, None):
+                array_plan.settle()
+        return self._nodes[key]
+
+    def _expand_all(self, pending: list[NodeKey]) -> None:
         while pending:
             key = pending.pop()
-            if key in self._nodes:
+            if key in self._nodes or key in self._fresh:
                 continue
-            if len(self._nodes) >= self._limits.max_nodes:
+            if len(self._nodes) + len(self._fresh) >= self._limits.max_nodes:
                 where = self._obligation(key[0])[0].pointer if key else ""
                 raise FuelError(f"more than {self._limits.max_nodes} nodes (max_nodes)", where)
-            node = self._nodes[key] = self._make(key)
+            node = self._fresh[key] = self._make(key)
             pending += self._children(node)
 
     def _make(self, key: NodeKey) -> Node:
@@ -243,50 +344,51 @@ class Nodes:
         keys: dict[NodeKey, None] = {}
         for array in node.arrays:
             keys.update(dict.fromkeys((*array.prefix, array.rest)))
+            for contained in array.contains:
+                keys[contained.node] = None
+                if contained.most < UNBOUNDED:
+                    keys[self.negated(contained.node)] = None
+            keys.update(dict.fromkeys(literal.node for clause in array.clauses for literal in clause))
         for shape in node.objects:
-            keys.update(dict.fromkeys(shape.properties.values()))
-            keys.update(dict.fromkeys(key for _, key in self.key_classes(shape)))
+            keys.update(dict.fromkeys(key.node for key in self.plan(shape).all_keys()))
+            keys.update(dict.fromkeys(literal.node for literal in shape.literals))
         return list(keys)
-
-    def key_classes(self, shape: ObjectShape) -> list[tuple[Language | None, NodeKey]]:
-        """The keys that no property names, split by what they ask of their members: disjoint languages and nodes.
-
-        A single class of all of them is (None, node). Raises `LanguageFuelError`.
-        """
-        if not shape.languages:
-            return [(None, shape.of(frozenset()))]
-        known = self._classes.get(shape.identity)
-        if known is None:
-            known = self._classes[shape.identity] = self._split_keys(shape)
-        return known
-
-    def _split_keys(self, shape: ObjectShape) -> list[tuple[Language | None, NodeKey]]:
-        parts: list[tuple[Language, frozenset[Language]]] = [(ANY_STRING & ~from_values(shape.properties), frozenset())]
-        for language in shape.languages:
-            inside = [(part & language, matching | {language}) for part, matching in parts]
-            outside = [(part & ~language, matching) for part, matching in parts]
-            parts = [(part, matching) for part, matching in inside + outside if not part.is_empty]
-            if len(parts) > self._limits.max_key_classes:
-                limit = f"more than {self._limits.max_key_classes} classes of keys (max_key_classes)"
-                raise FuelError(limit, self.document.root.pointer, "patternProperties")
-        merged: dict[NodeKey, Language] = {}
-        for part, matching in parts:
-            node = shape.of(matching)
-            merged[node] = merged[node] | part if node in merged else part
-        return [(language, node) for node, language in merged.items()]
 
     # -- emptiness
 
     def _measure(self) -> None:
-        """Least fixpoint of the shortest texts; lengths only shrink, so it ends."""
+        """Least fixpoint of the shortest texts; lengths only shrink, so it ends.
+
+        Arrays whose elements must differ count by lower bounds; where they cannot differ they go, and all is measured anew.
+        """
+        while True:
+            self._measure_fresh()
+            lacking = [(node, shape) for node in self._fresh.values() for shape in node.arrays if self._lacks_values(shape)]
+            if not lacking:
+                return
+            for node, shape in lacking:
+                node.arrays = tuple(other for other in node.arrays if other != shape)
+            for node in self._fresh.values():
+                node.min_len = INFINITE
+
+    def _measure_fresh(self) -> None:
         changed = True
-        order = list(reversed(self._nodes.values()))
         while changed:
             changed = False
-            for node in order:
+            for node in reversed(list(self._fresh.values())):
                 length = self._measure_node(node)
                 if length < node.min_len:
                     node.min_len, changed = length, True
+            if self._wanted:
+                self._expand_all(list(self._wanted))
+                self._wanted, changed = {}, True
+
+    def _lacks_values(self, shape: ArrayShape) -> bool:
+        if not shape.distinct or self.array_len(shape) >= INFINITE:
+            return False
+        plan = ArrayPlan(shape, self)
+        plan.settle()
+        return plan.ending(plan.start) is None
 
     def _measure_node(self, node: Node) -> int:
         lengths = [len(literal) for literal in node.literals]
@@ -310,21 +412,16 @@ class Nodes:
 
     def array_len(self, shape: ArrayShape) -> int:
         """The shortest compact text of an array of this shape, in bytes."""
-        if shape.min_items > shape.max_items:
-            return INFINITE
-        prefix = sum(self._nodes[shape.item(i)].min_len for i in range(min(shape.min_items, len(shape.prefix))))
-        further = max(0, shape.min_items - len(shape.prefix))
-        total = 2 + max(0, shape.min_items - 1) + prefix + (further * self._nodes[shape.rest].min_len if further else 0)
-        return min(total, INFINITE)
+        length = self.array_plan(shape).min_len()
+        return INFINITE if length is None else min(length, INFINITE)
 
     def object_len(self, shape: ObjectShape) -> int:
         """The shortest compact text of an object of this shape, in bytes."""
-        names = shape.required
-        members = sum(len(texts.quote(name)) + 1 + self._nodes[shape.member(name)].min_len for name in names)
-        return min(2 + max(0, len(names) - 1) + members, INFINITE)
+        length = self.plan(shape).min_len()
+        return INFINITE if length is None else min(length, INFINITE)
 
     def _trim(self) -> None:
-        for node in self._nodes.values():
+        for node in self._fresh.values():
             node.numbers = tuple(s for s in node.numbers if texts.min_number_len(s) is not None)
             node.strings = tuple(s for s in node.strings if texts.min_string_len(s) is not None)
             node.arrays = tuple(self._trim_array(s) for s in node.arrays if self.array_len(s) < INFINITE)
@@ -333,9 +430,9 @@ class Nodes:
     def _trim_array(self, shape: ArrayShape) -> ArrayShape:
         """No more items than the first one that nothing can fill."""
         for index, key in enumerate(shape.prefix[: shape.max_items]):
-            if self._nodes[key].is_empty:
+            if self.is_empty(key):
                 return replace(shape, max_items=index)
-        if self._nodes[shape.rest].is_empty:
+        if self.is_empty(shape.rest):
             return replace(shape, max_items=min(shape.max_items, len(shape.prefix)))
         return shape
 

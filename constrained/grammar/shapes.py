@@ -33,13 +33,39 @@ def join(a: NodeKey, b: NodeKey) -> NodeKey:
 
 
 @dataclass(frozen=True, slots=True)
+class Contains:
+    """Of the items from index `start` on, at least `least` and at most `most` meet `node`."""
+
+    node: NodeKey
+    least: int = 1
+    most: int = UNBOUNDED
+    start: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class ItemLiteral:
+    """There is an item at `index` and it meets `node`; or, where not `some`, it meets `node` if it is there."""
+
+    index: int
+    node: NodeKey
+    some: bool = True
+
+
+@dataclass(frozen=True, slots=True)
 class ArrayShape:
-    """Arrays of `min_items` to `max_items` elements: `prefix` one by one, then `rest` for each further element."""
+    """Arrays of `min_items` to `max_items` elements: `prefix` one by one, then `rest` for each further element.
+
+    `distinct`: no two items are equal; `repeats`: some two are. Of each of `clauses` one literal holds.
+    """
 
     prefix: tuple[NodeKey, ...] = ()
     rest: NodeKey = ANYTHING
     min_items: int = 0
     max_items: int = UNBOUNDED
+    contains: tuple[Contains, ...] = ()
+    distinct: bool = False
+    repeats: bool = False
+    clauses: tuple[tuple[ItemLiteral, ...], ...] = ()
 
     def item(self, index: int) -> NodeKey:
         """The obligations on the element at `index`."""
@@ -53,7 +79,20 @@ class ArrayShape:
             join(self.rest, other.rest),
             max(self.min_items, other.min_items),
             min(self.max_items, other.max_items),
+            tuple(dict.fromkeys((*self.contains, *other.contains))),
+            self.distinct or other.distinct,
+            self.repeats or other.repeats,
+            tuple(dict.fromkeys((*self.clauses, *other.clauses))),
         )
+
+
+@dataclass(frozen=True, slots=True)
+class MemberLiteral:
+    """Some member whose key is in `keys` meets `node`; or, where not `some`, every such member does."""
+
+    keys: Language
+    node: NodeKey
+    some: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,11 +114,17 @@ class Layer:
 
 @dataclass(frozen=True, slots=True)
 class ObjectShape:
-    """Objects with known `properties` (in declared order), `layers` for every other key, and `required` keys."""
+    """Objects with known `properties` (in declared order), `layers` for every other key, and `required` keys.
+
+    They have `min_members` to `max_members` members. Of each of `clauses` one literal holds.
+    """
 
     properties: Mapping[str, NodeKey] = field(default_factory=lambda: MappingProxyType({}))
     layers: tuple[Layer, ...] = ()
     required: frozenset[str] = frozenset()
+    min_members: int = 0
+    max_members: int = UNBOUNDED
+    clauses: tuple[tuple[MemberLiteral, ...], ...] = ()
 
     def member(self, key: str) -> NodeKey:
         """The obligations on the member `key`."""
@@ -89,8 +134,14 @@ class ObjectShape:
 
     @property
     def languages(self) -> tuple[Language, ...]:
-        """The distinct languages of all layers."""
-        return tuple(dict.fromkeys(language for layer in self.layers for language, _ in layer.patterns))
+        """The distinct languages of all layers and literals."""
+        layers = (language for layer in self.layers for language, _ in layer.patterns)
+        return tuple(dict.fromkeys((*layers, *(literal.keys for literal in self.literals))))
+
+    @property
+    def literals(self) -> tuple[MemberLiteral, ...]:
+        """The distinct literals of all clauses."""
+        return tuple(dict.fromkeys(literal for clause in self.clauses for literal in clause))
 
     def of(self, matching: Set[Language]) -> NodeKey:
         """The obligations on a member that no property names and whose key is in exactly the languages `matching`."""
@@ -103,12 +154,16 @@ class ObjectShape:
             MappingProxyType({name: join(self.member(name), other.member(name)) for name in names}),
             tuple(dict.fromkeys((*self.layers, *other.layers))),
             self.required | other.required,
+            max(self.min_members, other.min_members),
+            min(self.max_members, other.max_members),
+            tuple(dict.fromkeys((*self.clauses, *other.clauses))),
         )
 
     @property
     def identity(self) -> tuple[object, ...]:
         """A hashable value that is equal for equal shapes (order of properties included)."""
-        return (tuple(self.properties.items()), self.layers, self.required)
+        limits = (self.min_members, self.max_members)
+        return (tuple(self.properties.items()), self.layers, self.required, limits, self.clauses)
 
 
 _NUMBERS, _STRINGS, _ARRAYS, _OBJECTS = NumberSet(), StringSet(), ArrayShape(), ObjectShape()

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Set
+
 from constrained.grammar import texts
-from constrained.grammar.nodes import Nodes
-from constrained.grammar.shapes import ArrayShape, NodeKey, ObjectShape
+from constrained.grammar.items import ArrayPlan, Standing
+from constrained.grammar.members import ObjectPlan, Progress
+from constrained.grammar.nodes import INFINITE, Nodes
+from constrained.grammar.shapes import NodeKey
 
 
 class Layout:
@@ -49,31 +53,58 @@ class Shortest:
                 return texts.shortest_string(strings) or b""
         for array in node.arrays:
             if self._nodes.array_len(array) == length:
-                return b"[" + self.array_rest(array, 0, depth + 1)
+                plan = self._nodes.array_plan(array)
+                return b"[" + self.array_rest(plan, plan.start, depth + 1, first=True)
         shape = next(shape for shape in node.objects if self._nodes.object_len(shape) == length)
-        return b"{" + self.object_rest(shape, self.required(shape, 0), depth + 1, first=True)
+        members = self._nodes.plan(shape)
+        return b"{" + self.object_rest(members, members.start, frozenset(), depth + 1, first=True)
 
-    def array_rest(self, shape: ArrayShape, index: int, depth: int) -> bytes:
-        """The shortest rest of an array whose items stand at `depth`, after `index` items; no comma is behind yet."""
-        parts = [b"," if i else b"" for i in range(index, shape.min_items)]
-        gap = self.layout.gap(depth)
-        items = [self.node(shape.item(i), depth) for i in range(index, shape.min_items)]
-        body = b"".join(comma + gap + item for comma, item in zip(parts, items, strict=True))
-        return body + (self.layout.gap(depth - 1) if index or items else b"") + b"]"
+    def array_rest(self, plan: ArrayPlan, standing: Standing, depth: int, *, first: bool) -> bytes:
+        """The shortest rest of an array whose items stand at `depth`; no comma is behind the last item yet."""
+        parts: list[bytes] = []
+        for item in self._items(plan, standing, depth):
+            parts.append((b"" if first and not parts else b",") + self.layout.gap(depth) + item)
+        return b"".join(parts) + (b"" if first and not parts else self.layout.gap(depth - 1)) + b"]"
 
-    def required(self, shape: ObjectShape, position: int) -> list[str]:
-        """The required keys at `position` and later, in generation order."""
-        return [name for name in list(shape.properties)[position:] if name in shape.required]
+    def _items(self, plan: ArrayPlan, standing: Standing, depth: int) -> Iterator[bytes]:
+        if plan.is_plain:
+            ending = plan.ending(standing)
+            yield from (self.node(node, depth) for node in (ending[1] if ending is not None else ()))
+            return
+        while not plan.may_close(standing):
+            node, after = min(plan.choices(standing), key=lambda choice: self._cost(plan, *choice))
+            text = self.node(node, depth)
+            standing = after.with_value(texts.canonical(texts.parsed(text.decode()))) if plan.awaits_value(after) else after
+            yield text
 
-    def object_rest(self, shape: ObjectShape, names: list[str], depth: int, *, first: bool) -> bytes:
-        """The shortest rest of an object whose members stand at `depth`: the members `names`, then the bracket."""
-        gap = self.layout.gap(depth)
-        members = [
-            (b"" if first and i == 0 else b",")
-            + gap
-            + texts.quote(name)
-            + self.layout.colon
-            + self.node(shape.member(name), depth)
-            for i, name in enumerate(names)
-        ]
-        return b"".join(members) + (b"" if first and not names else self.layout.gap(depth - 1)) + b"}"
+    def _cost(self, plan: ArrayPlan, node: NodeKey, after: Standing) -> int:
+        ending = plan.ending(after)
+        return self._nodes.min_len(node) + (ending[0] if ending is not None else INFINITE)
+
+    def object_rest(self, plan: ObjectPlan, progress: Progress, seen: Set[bytes], depth: int, *, first: bool) -> bytes:
+        """The shortest rest of an object whose members stand at `depth`; `seen` are the free keys that are there already."""
+        ending = plan.ending(progress)
+        parts: list[bytes] = []
+        taken = {*seen, *(name.encode() for name in plan.names)}
+        for member in ending[1] if ending is not None else ():
+            key = member.key
+            if key is None:
+                key = fresh(b"", taken).decode()
+                taken.add(key.encode())
+            comma = b"" if first and not parts else b","
+            value = self.node(member.node, depth)
+            parts.append(comma + self.layout.gap(depth) + texts.quote(key) + self.layout.colon + value)
+        return b"".join(parts) + (b"" if first and not parts else self.layout.gap(depth - 1)) + b"}"
+
+
+def fresh(begun: bytes, taken: Set[bytes]) -> bytes:
+    """The shortest string that begins with `begun` and is not `taken`; ASCII is added."""
+    layer = [begun]
+    while True:
+        for candidate in layer:
+            if candidate not in taken:
+                return candidate
+        layer = [candidate + letter for candidate in layer for letter in _LETTERS]
+
+
+_LETTERS = [bytes([letter]) for letter in b"abcdefghijklmnopqrstuvwxyz"]

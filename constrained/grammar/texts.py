@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from decimal import Decimal
 from fractions import Fraction
 from itertools import product
@@ -17,19 +18,31 @@ MAX_DIGITS = 64
 
 
 def canonical(value: Any) -> str:
-    """A text that is equal for equal values (1 and 1.0 are one value; true and 1 are two)."""
-    return json.dumps(_canonical(value), ensure_ascii=True)
-
-
-def _canonical(value: Any) -> Any:
-    if isinstance(value, dict):
-        return {"object": sorted((name, _canonical(member)) for name, member in value.items())}
+    """The one JSON text of equal values: members sorted, numbers exact (1 and 1.0 are one value; true and 1 are two)."""
+    if isinstance(value, Mapping):
+        members = sorted((json.dumps(name), canonical(member)) for name, member in value.items())
+        return "{" + ",".join(f"{name}:{member}" for name, member in members) + "}"
     if isinstance(value, list):
-        return [_canonical(item) for item in value]
-    if isinstance(value, (int, float)) and not isinstance(value, bool):
-        fraction = Fraction(Decimal(repr(value)))
-        return {"number": f"{fraction.numerator}/{fraction.denominator}"}
-    return value
+        return "[" + ",".join(canonical(item) for item in value) + "]"
+    if isinstance(value, (int, float, Decimal)) and not isinstance(value, bool):
+        exact = Decimal(repr(value)) if isinstance(value, float) else Decimal(value)
+        return _canonical_number(exact) if exact.is_finite() else str(exact)
+    return json.dumps(value)
+
+
+def _canonical_number(value: Decimal) -> str:
+    sign, digits, exponent = value.as_tuple()
+    stripped = "".join(map(str, digits)).rstrip("0")
+    power = int(exponent) + len(digits) - len(stripped)
+    if not stripped:
+        return "0"
+    text = f"{stripped}e{power}" if power else stripped
+    return f"-{text}" if sign else text
+
+
+def parsed(text: str) -> Any:
+    """The value of a JSON text, numbers exact."""
+    return json.loads(text, parse_float=Decimal)
 
 
 def quote(text: str) -> bytes:

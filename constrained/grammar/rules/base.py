@@ -30,6 +30,9 @@ class Context(Protocol):
     def constant(self, sub: Subschema, keyword: str, value: Any, meets: bool = True) -> NodeKey:
         """The obligation to equal `value`, or not to."""
 
+    def negated(self, key: NodeKey) -> NodeKey:
+        """The obligation not to meet what `key`, one obligation or none, asks."""
+
     def arms_of(self, sub: Subschema, *path: str | int, contents: Any, meets: bool = True) -> list[Arm]:
         """The arms of a subschema that applies to the same value, or of its complement."""
 

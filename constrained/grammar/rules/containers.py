@@ -10,11 +10,23 @@ from constrained.errors import SchemaError
 from constrained.grammar import shapes
 from constrained.grammar.language import ANYTHING as ANY_STRING
 from constrained.grammar.language import NOTHING as NO_STRING
-from constrained.grammar.language import Language
-from constrained.grammar.rules.base import Context, count, expect, negation_refusal
+from constrained.grammar.language import Language, from_values
+from constrained.grammar.rules.base import Context, count, expect
 from constrained.grammar.rules.scalars import pattern_language
 from constrained.grammar.schema import Subschema
-from constrained.grammar.shapes import ANY, ARRAY, OBJECT, STRING, Arm, ArrayShape, Layer, NodeKey, ObjectShape
+from constrained.grammar.shapes import (
+    ANY,
+    ARRAY,
+    OBJECT,
+    STRING,
+    Arm,
+    ArrayShape,
+    Contains,
+    Layer,
+    MemberLiteral,
+    NodeKey,
+    ObjectShape,
+)
 from constrained.grammar.string_sets import UNBOUNDED
 
 
@@ -67,23 +79,58 @@ def property_names(context: Context, sub: Subschema) -> list[Arm]:
 
 def not_property_names(context: Context, sub: Subschema) -> list[Arm]:
     """Some key is another string."""
-    raise negation_refusal(sub, "propertyNames")
+    arms = context.arms_of(sub, "propertyNames", contents=sub.contents["propertyNames"])
+    names = NO_STRING
+    for arm in arms:
+        if STRING in arm.kinds:
+            names |= arm.string.as_language()
+    return [_some_member(~names, shapes.ANYTHING)]
+
+
+def _some_member(keys: Language, node: NodeKey) -> Arm:
+    """An object with a member whose key is in `keys` and whose value meets `node`."""
+    return replace(ANY.only(OBJECT), object=ObjectShape(clauses=((MemberLiteral(keys, node),),)))
+
+
+def members(context: Context, sub: Subschema) -> list[Arm]:
+    """`minProperties` and `maxProperties`."""
+    least, most = count(sub, "minProperties", 0), count(sub, "maxProperties", UNBOUNDED)
+    return [Arm(object=ObjectShape(min_members=least, max_members=most))]
+
+
+def not_members(context: Context, sub: Subschema) -> list[Arm]:
+    """Too few members, or too many."""
+    [arm] = members(context, sub)
+    wrong = [ObjectShape(max_members=arm.object.min_members - 1)] if arm.object.min_members else []
+    wrong += [ObjectShape(min_members=arm.object.max_members + 1)] if arm.object.max_members < UNBOUNDED else []
+    return [replace(ANY.only(OBJECT), object=shape) for shape in wrong]
 
 
 def not_object(context: Context, sub: Subschema) -> list[Arm]:
     """An object with a member that fails its schema, or without one that is required."""
     [arm] = object_(context, sub)
     nothing = context.child(sub, "required", contents=False)
-    for keyword in ("additionalProperties", "patternProperties"):
-        if arm.object.layers and keyword in sub.contents:
-            raise negation_refusal(sub, keyword)
     wrong = []
     for name, value in sub.contents.get("properties", {}).items():
         if arm.object.properties[name] != shapes.ANYTHING:
             fails = context.child(sub, "properties", name, contents=value, meets=False)
             wrong.append(ObjectShape(MappingProxyType({name: fails}), required=frozenset((name,))))
     wrong += [ObjectShape(MappingProxyType({name: nothing})) for name in arm.object.properties if name in arm.object.required]
-    return [replace(ANY.only(OBJECT), object=shape) for shape in wrong]
+    return [*(replace(ANY.only(OBJECT), object=shape) for shape in wrong), *_wrong_others(context, sub)]
+
+
+def _wrong_others(context: Context, sub: Subschema) -> list[Arm]:
+    """An object with a member that fails `patternProperties` or `additionalProperties`."""
+    layer, found = _layer(context, sub), []
+    for language, node in layer.patterns:
+        if node != shapes.ANYTHING:
+            found.append(_some_member(language, context.negated(node)))
+    if layer.additional != shapes.ANYTHING:
+        others = ~from_values(sub.contents.get("properties", {}))
+        for language, _ in layer.patterns:
+            others &= ~language
+        found.append(_some_member(others, context.negated(layer.additional)))
+    return found
 
 
 def array(context: Context, sub: Subschema) -> list[Arm]:
@@ -121,8 +168,39 @@ def not_array(context: Context, sub: Subschema) -> list[Arm]:
             fails = context.child(sub, keyword, index, contents=sub.contents[keyword][index], meets=False)
             wrong.append(ArrayShape((*[shapes.ANYTHING] * index, fails), min_items=index + 1))
     if shape.rest != shapes.ANYTHING:
-        rest_keyword = "additionalItems" if keyword == "items" and isinstance(sub.contents.get("items"), list) else "items"
-        if sub.contents[rest_keyword] is not False:
-            raise negation_refusal(sub, rest_keyword)
-        wrong.append(ArrayShape(min_items=len(shape.prefix) + 1))
+        wrong.append(ArrayShape(contains=(Contains(context.negated(shape.rest), start=len(shape.prefix)),)))
     return [replace(ANY.only(ARRAY), array=other) for other in wrong]
+
+
+def contains(context: Context, sub: Subschema) -> list[Arm]:
+    """`contains`, with `minContains` and `maxContains`."""
+    found = _contains(context, sub)
+    return [Arm(array=ArrayShape(contains=(found,)))] if found.least > 0 or found.most < UNBOUNDED else [ANY]
+
+
+def not_contains(context: Context, sub: Subschema) -> list[Arm]:
+    """Too few such items, or too many."""
+    found = _contains(context, sub)
+    wrong = [replace(found, least=0, most=found.least - 1)] if found.least else []
+    wrong += [replace(found, least=found.most + 1, most=UNBOUNDED)] if found.most < UNBOUNDED else []
+    return [replace(ANY.only(ARRAY), array=ArrayShape(contains=(other,))) for other in wrong]
+
+
+def _contains(context: Context, sub: Subschema) -> Contains:
+    if "contains" not in sub.contents:
+        return Contains(shapes.ANYTHING, least=0)
+    node = context.child(sub, "contains", contents=sub.contents["contains"])
+    if sub.draft < 2019:
+        return Contains(node)
+    return Contains(node, count(sub, "minContains", 1), count(sub, "maxContains", UNBOUNDED))
+
+
+def unique_items(context: Context, sub: Subschema) -> list[Arm]:
+    """`uniqueItems`: no two items are equal."""
+    return [Arm(array=ArrayShape(distinct=True))] if expect(sub, "uniqueItems", bool, "a boolean") else [ANY]
+
+
+def not_unique_items(context: Context, sub: Subschema) -> list[Arm]:
+    """Some two items are equal."""
+    unique = expect(sub, "uniqueItems", bool, "a boolean")
+    return [replace(ANY.only(ARRAY), array=ArrayShape(repeats=True))] if unique else []

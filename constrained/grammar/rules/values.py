@@ -11,8 +11,9 @@ from typing import Any
 
 from constrained.errors import SchemaError
 from constrained.grammar import shapes
+from constrained.grammar.language import from_values
 from constrained.grammar.number_sets import Bound, NumberSet
-from constrained.grammar.rules.base import Context, exact, expect, negation_refusal
+from constrained.grammar.rules.base import Context, exact, expect
 from constrained.grammar.schema import Subschema
 from constrained.grammar.shapes import (
     ALL_KINDS,
@@ -26,7 +27,9 @@ from constrained.grammar.shapes import (
     TRUE,
     Arm,
     ArrayShape,
+    ItemLiteral,
     Layer,
+    MemberLiteral,
     ObjectShape,
 )
 from constrained.grammar.string_sets import StringSet
@@ -114,11 +117,12 @@ def not_const(context: Context, sub: Subschema) -> list[Arm]:
 
 def _not_constants(context: Context, sub: Subschema, keyword: str, values: list[Any]) -> list[Arm]:
     """Scalars are taken out of their kinds; each array may differ in length or in an item."""
-    if any(isinstance(value, Mapping) for value in values):
-        raise negation_refusal(sub, keyword)
-    [scalars] = _constants(context, sub, keyword, [value for value in values if not isinstance(value, list)])
+    listed = [value for value in values if not isinstance(value, (list, Mapping))]
+    [scalars] = _constants(context, sub, keyword, listed)
     arrays = [_not_array_value(context, sub, keyword, value) for value in values if isinstance(value, list)]
-    return context.product(sub, [_not_scalars(scalars), *arrays])
+    objects = [_not_object_value(context, sub, keyword, value) for value in values if isinstance(value, Mapping)]
+    apart = Arm(array=ArrayShape(clauses=tuple(arrays)), object=ObjectShape(clauses=tuple(objects)))
+    return context.product(sub, [_not_scalars(scalars), [apart]])
 
 
 def _not_scalars(arm: Arm) -> list[Arm]:
@@ -132,13 +136,23 @@ def _not_scalars(arm: Arm) -> list[Arm]:
     return [others, *(replace(ANY.only(NUMBER), number=numbers) for numbers in between)]
 
 
-def _not_array_value(context: Context, sub: Subschema, keyword: str, values: list[Any]) -> list[Arm]:
-    different = [ArrayShape(min_items=len(values) + 1)]
-    different += [ArrayShape(max_items=len(values) - 1)] if values else []
-    for index, value in enumerate(values):
-        differs = context.constant(sub, keyword, value, meets=False)
-        different.append(ArrayShape((*[shapes.ANYTHING] * index, differs), min_items=index + 1))
-    return [ANY.only(*(ALL_KINDS - {ARRAY})), *(replace(ANY.only(ARRAY), array=shape) for shape in different)]
+def _not_array_value(context: Context, sub: Subschema, keyword: str, values: list[Any]) -> tuple[ItemLiteral, ...]:
+    """An array of another length, or with another item somewhere."""
+    nothing = context.child(sub, keyword, contents=False)
+    shorter = [ItemLiteral(len(values) - 1, nothing, some=False)] if values else []
+    others = [ItemLiteral(i, context.constant(sub, keyword, value, meets=False)) for i, value in enumerate(values)]
+    return (*shorter, *others, ItemLiteral(len(values), shapes.ANYTHING))
+
+
+def _not_object_value(context: Context, sub: Subschema, keyword: str, values: Mapping[str, Any]) -> tuple[MemberLiteral, ...]:
+    """An object without one of the members, with another value of one, or with one more."""
+    nothing = context.child(sub, keyword, contents=False)
+    found = []
+    for name, value in values.items():
+        key = from_values((name,))
+        found.append(MemberLiteral(key, context.constant(sub, keyword, value, meets=False)))
+        found.append(MemberLiteral(key, nothing, some=False))
+    return (*found, MemberLiteral(~from_values(values), shapes.ANYTHING))
 
 
 def _constant_array(context: Context, sub: Subschema, keyword: str, value: list[Any]) -> Arm:
