@@ -35,8 +35,8 @@ class Engine:
 
     def __init__(self, nodes: Nodes, vocabulary: Vocabulary, options: CompileOptions) -> None:
         shared = rows_of(vocabulary)
-        self.automaton = Automaton(nodes, options.whitespace)
-        self.masks = Masks(self.automaton, shared)
+        self.automaton = Automaton(nodes, options)
+        self.masks = Masks(self.automaton, shared, options.spelling)
         layout = Layout(2 if options.whitespace == "indented" else None)
         self.closings = Closings(self.automaton, Shortest(nodes, layout))
         self.trie = shared.trie
@@ -119,5 +119,3 @@ def check_json_schema(schema: Any, options: CompileOptions | None = None) -> Sch
 def _refuse_unbuilt(options: CompileOptions) -> None:
     if options.property_order != "schema":
         raise OptionError("property_order 'any' is not built yet; 'schema' is", "property_order")
-    if options.spelling != "default":
-        raise OptionError("spelling 'permissive' is not built yet; 'default' is", "spelling")

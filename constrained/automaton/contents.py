@@ -23,9 +23,10 @@ Span = tuple[int, int, int]
 class Contents:
     """Languages by index, and the rows of their automata."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, permissive: bool = False) -> None:
         self.table = Table(BYTE_0 + 256, 4)
         self.ranges = Table(2, 16)
+        self.ranges.add((int(permissive), 0))  # `strings.SPELLING`
         self._languages: list[Language | None] = []
         self._index: dict[Language, int] = {}
         self._inner: dict[tuple[Span, ...], int] = {}

@@ -18,6 +18,7 @@ from constrained.automaton import stepping, strings, tables
 from constrained.automaton.automaton import Automaton, State, Thread, decode_content, open_string
 from constrained.automaton.string_rows import StringRows
 from constrained.errors import InternalError, VocabularyError
+from constrained.options import Spelling
 from constrained.tokens.rows import MaskRow, RowStore, Words, clear_bits, set_bits
 from constrained.tokens.trie import Trie
 from constrained.tokens.vocabulary import Vocabulary
@@ -38,9 +39,17 @@ class VocabularyRows:
         self.token_bytes = vocabulary.token_bytes
         self.trie = vocabulary.trie
         _require_bytes(self.trie)
-        self.strings = StringRows(self.trie, vocabulary.token_bytes, vocabulary.num_words)
+        self._strings: dict[Spelling, StringRows] = {}
         self.store = RowStore()
         self.eos = np.array(sorted(vocabulary.eos_token_ids), np.int32)
+
+    def strings(self, spelling: Spelling) -> StringRows:
+        """The vocabulary seen from inside free strings."""
+        found = self._strings.get(spelling)
+        if found is None:
+            made = StringRows(self.trie, self.token_bytes, self.num_words, permissive=spelling == "permissive")
+            found = self._strings.setdefault(spelling, made)
+        return found
 
 
 def _require_bytes(trie: Trie) -> None:
@@ -79,9 +88,10 @@ class ThreadRow:
 class Masks:
     """Mask rows of one automaton over one vocabulary."""
 
-    def __init__(self, automaton: Automaton, shared: VocabularyRows) -> None:
+    def __init__(self, automaton: Automaton, shared: VocabularyRows, spelling: Spelling) -> None:
         self._automaton = automaton
         self._shared = shared
+        self._strings = shared.strings(spelling)
         self._thread_rows: OrderedDict[tuple[int, ...], ThreadRow] = OrderedDict()
         self._ends: dict[int, list[list[int]]] = {}
         self._stack = np.zeros((shared.trie.max_depth + 2, stepping.ITEM_COLUMNS), np.int32)
@@ -152,12 +162,12 @@ class Masks:
             return words
         if thread[1] != 0:
             # In the middle of an escape no content is known yet: whatever closes the key is asked.
-            unsure.append(self._shared.strings.place(strings.FREE, thread[1]).exit_tokens)
+            unsure.append(self._strings.place(strings.FREE, thread[1]).exit_tokens)
             return words
         content = decode_content(prefix)
         for key in seen:
             if key.startswith(content):
-                clear_bits(words, self._shared.strings.spelled(key[len(content) :]))
+                clear_bits(words, self._strings.spelled(key[len(content) :]))
         return words
 
     def _settle(self, state: State, words: Words, tokens: Int32, history: bytes | bytearray) -> None:
@@ -173,7 +183,7 @@ class Masks:
     def _thread_row(self, thread: Thread) -> ThreadRow:
         lex, esc, need, room, local, cell = thread
         if strings.FREE <= lex < strings.TRIE:
-            need, room = self._shared.strings.classes(need, room)
+            need, room = self._strings.classes(need, room)
         key = (lex, esc, need, room, local, self._automaton.cells.shape[cell])
         found = self._thread_rows.get(key)
         if found is None:
@@ -195,13 +205,13 @@ class Masks:
     def _free_row(self, thread: Thread) -> ThreadRow:
         """A free string: the shared row of its inside, and a walk of the suffixes behind its quote."""
         lex, esc, need, room, local, cell = thread
-        bits = self._shared.strings.row(lex, esc, need, room)
+        bits = self._strings.row(lex, esc, need, room)
         outside = np.zeros(self._shared.num_words, np.uint32)
         row = ThreadRow(outside)
         after = self._after_quote(local, strings.FREE_TAG, cell)
         if after is not None:
             item = _item(0, after, keys=int(self._is_key(local)))
-            self._walk(self._shared.strings.place(lex, esc).suffixes, [item], outside, row, cell, None)
+            self._walk(self._strings.place(lex, esc).suffixes, [item], outside, row, cell, None)
         if bits.closing is not None:
             outside &= bits.closing
         outside |= bits.inside
@@ -211,7 +221,7 @@ class Masks:
         """A key that is either a known name or free: the row of a free key, with the tokens that end a name put right."""
         lex, _, need, room, local, cell = thread
         state = int(self._automaton.tries.table.array[lex & strings.INDEX, strings.UTF8_STATE])
-        need, room = self._shared.strings.classes(need, room)
+        need, room = self._strings.classes(need, room)
         row = self._free_row((strings.FREE | state, 0, need, room, local, cell))
         trie, items = self._shared.trie, []
         for node, tag in self._named_ends(lex):
