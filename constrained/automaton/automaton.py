@@ -13,7 +13,7 @@ import numpy as np
 
 from constrained.automaton import stepping, strings, tables
 from constrained.automaton.cells import BOTTOM, Cells
-from constrained.automaton.contents import Contents
+from constrained.automaton.contents import shared_contents
 from constrained.automaton.lexemes import plain_lexemes
 from constrained.automaton.locals import Locals
 from constrained.automaton.tables import StringTries
@@ -49,7 +49,7 @@ class Automaton:
         self.plain = plain_lexemes()
         self.tries = StringTries()
         self.tries.table.add((0, 1, strings.NO_TAG, 0, 0))
-        self.contents = Contents(permissive=options.spelling == "permissive")
+        self.contents = shared_contents(options.spelling)
         self.locals = Locals(nodes, options, self.plain, self.tries, self.contents)
         self.cells = Cells()
         self._states: dict[tuple[Thread, ...], State] = {}

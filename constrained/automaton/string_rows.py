@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from constrained.automaton import stepping, strings
+from constrained.automaton import scans, strings
 from constrained.tokens.rows import Words, set_bits
 from constrained.tokens.trie import Trie
 
@@ -99,7 +99,7 @@ class StringRows:
         inside = np.empty(len(trie.byte), np.int32)
         exits = np.empty(len(trie.byte), np.int32)
         content = (*_NO_TABLES, self._ranges)
-        stepping.scan_string(lex, esc, trie.byte, trie.end, trie.depth, trie.max_depth, *content, inside, exits)
+        scans.scan_string(lex, esc, trie.byte, trie.end, trie.depth, trie.max_depth, *content, inside, exits)
         counts = np.diff(trie.first)
         inside_len = np.repeat(inside, counts)
         order = np.argsort(inside_len, kind="stable")[np.count_nonzero(inside_len < 0) :]
@@ -137,7 +137,7 @@ class StringRows:
         tries = string_trie(content)
         found = np.empty((256, 2), np.int32)
         trie = self._trie
-        while (count := stepping.spelled(strings.TRIE, *trie.spelling, tries, _NO_TABLES[1], self._ranges, found)) < 0:
+        while (count := scans.spelled(strings.TRIE, *trie.spelling, tries, _NO_TABLES[1], self._ranges, found)) < 0:
             found = np.empty((4 * len(found), 2), np.int32)
         parts = [trie.ids[trie.first[node] : trie.first[trie.end[node]]] for node in found[:count, 0]]
         return np.concatenate(parts) if parts else np.zeros(0, np.int32)

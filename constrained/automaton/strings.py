@@ -27,8 +27,12 @@ FREE_TAG = 0  # the tag of a string that no trie holds
 VALUE_TAG = 1
 
 # Columns of the table of automata, before one column for each byte: may the string end here (UNKNOWN: the row is not filled),
-# does a character begin here, and which rows of `ranges` (least, most; row 0 is `SPELLING`) hold the characters that lead on.
-ENDS, BEGINS, RANGE_FIRST, RANGE_STOP, BYTE_0 = range(5)
+# does a character begin here, which rows of `ranges` (least, most; row 0 is `SPELLING`) hold the characters that lead on, and
+# how many characters out of a set (bits, see `LOOP_WORDS`) lead on whatever they are.
+ENDS, BEGINS, RANGE_FIRST, RANGE_STOP, RUN, LOOP_0 = range(6)
+# A set of characters has a bit for each byte of ASCII, and from bit 128 on one for each leading byte from C0 on.
+LOOP_WORDS = 6
+BYTE_0 = LOOP_0 + LOOP_WORDS
 UNKNOWN = -1
 
 # Results of a step.
