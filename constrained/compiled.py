@@ -12,7 +12,6 @@ import numpy as np
 from constrained.automaton.automaton import Automaton
 from constrained.automaton.closing import Closings
 from constrained.automaton.masks import Masks, rows_of
-from constrained.errors import OptionError
 from constrained.grammar import texts
 from constrained.grammar.check import KeywordReport, SchemaReport, check_schema
 from constrained.grammar.location import Locations, NodeLocation
@@ -35,8 +34,8 @@ class Engine:
 
     def __init__(self, nodes: Nodes, vocabulary: Vocabulary, options: CompileOptions) -> None:
         shared = rows_of(vocabulary)
-        self.automaton = Automaton(nodes, options.whitespace)
-        self.masks = Masks(self.automaton, shared)
+        self.automaton = Automaton(nodes, options)
+        self.masks = Masks(self.automaton, shared, options.spelling)
         layout = Layout(2 if options.whitespace == "indented" else None)
         self.closings = Closings(self.automaton, Shortest(nodes, layout))
         self.trie = shared.trie
@@ -105,17 +104,10 @@ def compile_json_schema(schema: Any, vocabulary: Vocabulary, options: CompileOpt
     yet, `VocabularyError` where the vocabulary lacks a byte that documents need.
     """
     chosen = options or CompileOptions()
-    _refuse_unbuilt(chosen)
     return CompiledGrammar(schema, vocabulary, chosen)
 
 
 def check_json_schema(schema: Any, options: CompileOptions | None = None) -> SchemaReport:
     """What becomes of each keyword of a schema, without a vocabulary; never raises for a bad schema."""
     chosen = options or CompileOptions()
-    _refuse_unbuilt(chosen)
     return check_schema(schema, chosen)
-
-
-def _refuse_unbuilt(options: CompileOptions) -> None:
-    if options.spelling != "default":
-        raise OptionError("spelling 'permissive' is not built yet; 'default' is", "spelling")

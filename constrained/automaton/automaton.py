@@ -13,13 +13,13 @@ import numpy as np
 
 from constrained.automaton import stepping, strings, tables
 from constrained.automaton.cells import BOTTOM, Cells
-from constrained.automaton.contents import Contents
+from constrained.automaton.contents import shared_contents
 from constrained.automaton.lexemes import plain_lexemes
 from constrained.automaton.locals import Locals
 from constrained.automaton.tables import StringTries
 from constrained.grammar import texts
 from constrained.grammar.nodes import Nodes
-from constrained.options import Whitespace
+from constrained.options import CompileOptions
 from constrained.tokens.rows import MaskRow
 
 # (lex, esc, need, room, local, cell), as the kernel has it.
@@ -45,13 +45,13 @@ class State:
 class Automaton:
     """States and tables of one grammar. All methods are safe between threads; a lock guards whatever makes something new."""
 
-    def __init__(self, nodes: Nodes, whitespace: Whitespace) -> None:
+    def __init__(self, nodes: Nodes, options: CompileOptions) -> None:
         self.lock = threading.RLock()
         self.plain = plain_lexemes()
         self.tries = StringTries()
         self.tries.table.add((0, 1, strings.NO_TAG, 0, 0))
-        self.contents = Contents()
-        self.locals = Locals(nodes, whitespace, self.plain, self.tries, self.contents)
+        self.contents = shared_contents(options.spelling)
+        self.locals = Locals(nodes, options, self.plain, self.tries, self.contents)
         self.cells = Cells()
         self._states: dict[tuple[Thread, ...], State] = {}
         start = (self.locals.entry(self.locals.start), 0, 0, 0, self.locals.start, BOTTOM)
