@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import threading
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -25,10 +26,33 @@ from constrained.tokens.rows import MaskRow
 Thread = tuple[int, int, int, int, int, int]
 
 
+@dataclass(frozen=True, slots=True)
+class Run:
+    """Bytes that are forced, `data`; behind them one of the bytes `following` comes, or the end where it is empty.
+
+    `is_settled`: the run is the same whatever led to its state.
+    """
+
+    data: bytes
+    following: tuple[int, ...]
+    is_settled: bool
+
+
 class State:
     """An interned set of threads. `next` memoises tokens; the other slots are filled when first asked for."""
 
-    __slots__ = ("closing", "is_accepting", "is_complete", "next", "prefix_rows", "row", "threads", "tokens_to_end")
+    __slots__ = (
+        "closing",
+        "forced",
+        "forced_tokens",
+        "is_accepting",
+        "is_complete",
+        "next",
+        "prefix_rows",
+        "row",
+        "threads",
+        "tokens_to_end",
+    )
 
     def __init__(self, threads: tuple[Thread, ...], *, is_accepting: bool) -> None:
         self.threads = threads
@@ -37,6 +61,8 @@ class State:
         self.row: MaskRow | None = None
         self.prefix_rows: dict[bytes, MaskRow] = {}
         self.closing: bytes | None = None
+        self.forced: Run | None = None
+        self.forced_tokens: tuple[int, ...] | None = None
         self.tokens_to_end: int | None = None
         self.is_complete: bool | None = None
 
