@@ -148,6 +148,15 @@ class Automaton:
         """Whether a string of a trie may leave it for a free string from here on."""
         return strings.TRIE <= lex < strings.DFA and bool(self.tries.table.array[lex & strings.INDEX, strings.FALLBACK])
 
+    def state_of(self, threads: list[Thread]) -> State:
+        """The state that is this set of threads."""
+        with self.lock:
+            return self._intern(threads)
+
+    def has_keys(self, state: State) -> bool:
+        """Whether a frame of the state has free keys already: then what may follow depends on what led to it."""
+        return any(self.cells.seen[thread[5]] for thread in state.threads)
+
     @property
     def content(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """The tables of the string machine, in the order in which kernels take them."""

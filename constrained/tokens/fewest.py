@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from constrained.errors import VocabularyError
+from constrained.tokens.descent import as_array, child
 from constrained.tokens.jit import kernel
 from constrained.tokens.trie import Trie
 
@@ -34,7 +35,7 @@ def spell(trie: Trie, data: bytes) -> Spelling:
     """`data` in the fewest tokens of `trie`. Raises `VocabularyError` where no token begins with a byte that is needed."""
     counts = np.empty(len(data) + 1, np.int32)
     best = np.empty(len(data), np.int32)
-    missing = _spell(np.frombuffer(bytearray(data), np.uint8), *_walked(trie), counts, best)
+    missing = _spell(as_array(data), *_walked(trie), counts, best)
     if missing >= 0:
         around = data[max(0, missing - 20) : missing + 20]
         raise VocabularyError(f"no token spells the byte 0x{data[missing]:02x} of {around!r}")
@@ -43,7 +44,7 @@ def spell(trie: Trie, data: bytes) -> Spelling:
 
 def tokens_along(trie: Trie, spelling: Spelling, position: int, budget: int) -> NDArray[np.int32]:
     """The tokens that go along `spelling` from `position` and leave a rest of fewer than `budget` tokens."""
-    data = np.frombuffer(bytearray(spelling.data[position : position + trie.max_depth]), np.uint8)
+    data = as_array(spelling.data[position : position + trie.max_depth])
     out = np.empty(len(trie.ids), np.int32)
     return out[: _along(data, *_walked(trie), spelling.counts[position:], budget, out)]
 
@@ -53,26 +54,13 @@ def _walked(trie: Trie) -> tuple[NDArray[np.int32], NDArray[np.uint8], NDArray[n
 
 
 @kernel
-def _child(node, byte, edge_first, edge_byte, edge_node):  # type: ignore[no-untyped-def]  # numba
-    """The child of a node by a byte; -1 where there is none. Children are in ascending order."""
-    low, high = edge_first[node], edge_first[node + 1]
-    while low < high:
-        middle = (low + high) >> 1
-        if edge_byte[middle] < byte:
-            low = middle + 1
-        else:
-            high = middle
-    return edge_node[low] if low < edge_first[node + 1] and edge_byte[low] == byte else -1
-
-
-@kernel
 def _spell(data, edge_first, edge_byte, edge_node, first, ids, counts, best):  # type: ignore[no-untyped-def]  # numba
     """Fill `counts` and `best` from the end; returns a position that no token begins at, -1 where there is none."""
     counts[len(data)] = 0
     for start in range(len(data) - 1, -1, -1):
         fewest, token, node = len(data) + 1, -1, 0
         for at in range(start, len(data)):
-            node = _child(node, data[at], edge_first, edge_byte, edge_node)
+            node = child(node, data[at], edge_first, edge_byte, edge_node)
             if node < 0:
                 break
             if first[node + 1] > first[node] and counts[at + 1] + 1 <= fewest:
@@ -88,7 +76,7 @@ def _along(data, edge_first, edge_byte, edge_node, first, ids, counts, budget, o
     """The tokens that begin `data` and leave fewer than `budget`; returns how many `out` took."""
     node, count = 0, 0
     for at in range(len(data)):
-        node = _child(node, data[at], edge_first, edge_byte, edge_node)
+        node = child(node, data[at], edge_first, edge_byte, edge_node)
         if node < 0:
             break
         if counts[at + 1] < budget:

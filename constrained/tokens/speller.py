@@ -13,10 +13,10 @@ tokens are as they are; `data` is spelled as if a token ended before it.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Collection, Iterator
 
+from constrained.tokens.descent import open_starts
 from constrained.tokens.greedy import greedy_tokens
-from constrained.tokens.trie import Trie
 from constrained.tokens.vocabulary import Vocabulary
 
 _NOT_ASCII = ("é", "中", "😀")
@@ -61,29 +61,12 @@ class Speller:
 
     def _others(self, data: bytes, following: Collection[int]) -> Iterator[list[int]]:
         """Tokenisations of the beginning of `data`, each as something that follows would have it."""
-        trie = self._vocabulary.trie
-        for start in range(max(0, len(data) - trie.max_depth), len(data)):
-            if _goes_on(trie, data, start, following):
-                cut = _whole(data[:start])
-                before = self.tokens(data[:cut])
-                yield before if cut == start else before[:-1]
+        for start in open_starts(self._vocabulary.trie, data, bytes(following)):
+            cut = _whole(data[:start])
+            before = self.tokens(data[:cut])
+            yield before if cut == start else before[:-1]
         if self._vocabulary.encode is not None:
             yield from (self.tokens(data + probe) for probe in _probes(following))
-
-
-def _goes_on(trie: Trie, data: bytes, start: int, following: Collection[int]) -> bool:
-    """Whether some token is `data[start:]` and then a byte that may follow."""
-    node = 0
-    for byte in data[start:]:
-        node = _children(trie, node).get(byte, -1)
-        if node < 0:
-            return False
-    return not _children(trie, node).keys().isdisjoint(following)
-
-
-def _children(trie: Trie, node: int) -> dict[int, int]:
-    edges = slice(int(trie.edge_first[node]), int(trie.edge_first[node + 1]))
-    return dict(zip(trie.edge_byte[edges].tolist(), trie.edge_node[edges].tolist(), strict=True))
 
 
 def _probes(following: Collection[int]) -> Iterator[bytes]:
@@ -91,24 +74,17 @@ def _probes(following: Collection[int]) -> Iterator[bytes]:
     kinds: dict[int, int] = {}
     for byte in sorted(following):
         if byte < 0x80:
-            kinds.setdefault(_kind(chr(byte)), byte)
+            kinds.setdefault(_KINDS[byte], byte)
     yield from (bytes([byte]) for byte in kinds.values())
     yield from (text for character in _NOT_ASCII if (text := character.encode())[0] in following)
 
 
-_KINDS: tuple[Callable[[str], bool], ...] = (
-    str.islower,
-    str.isupper,
-    str.isdigit,
-    " ".__eq__,
-    "\r\n".__contains__,
-    str.isspace,
-    "'".__eq__,
-)
-
-
 def _kind(character: str) -> int:
-    return next((i for i, is_kind in enumerate(_KINDS) if is_kind(character)), len(_KINDS))
+    tests = (str.islower, str.isupper, str.isdigit, " ".__eq__, "\r\n".__contains__, str.isspace, "'".__eq__)
+    return next((i for i, is_kind in enumerate(tests) if is_kind(character)), len(tests))
+
+
+_KINDS = tuple(_kind(chr(byte)) for byte in range(0x80))
 
 
 def _continues(byte: int) -> bool:
