@@ -26,7 +26,8 @@ def open_starts(trie: Trie, data: bytes, following: bytes) -> list[int]:
     """The places of `data` from which some string of the trie is its rest and then one of the bytes `following`."""
     out = np.empty(len(data), np.int32)
     edges = trie.edge_first, trie.edge_byte, trie.edge_node
-    return out[: _open_starts(as_array(data), as_array(following), trie.max_depth, *edges, out)].tolist()
+    count = _open_starts(as_array(data), as_array(following), trie.max_depth, *edges, out)
+    return [int(start) for start in out[:count]]
 
 
 def as_array(data: bytes) -> NDArray[np.uint8]:
