@@ -20,8 +20,9 @@ from constrained.grammar.order import property_order
 from constrained.grammar.shortest import Layout, Shortest
 from constrained.matcher import Matcher
 from constrained.options import CompileOptions
-from constrained.tokens.greedy import greedy_tokens
+from constrained.tokens.fewest import spell
 from constrained.tokens.rows import MaskRow
+from constrained.tokens.speller import Speller
 from constrained.tokens.vocabulary import Vocabulary
 
 __all__ = ["CompiledGrammar", "KeywordReport", "SchemaReport", "check_json_schema", "compile_json_schema"]
@@ -39,6 +40,8 @@ class Engine:
         layout = Layout(2 if options.whitespace == "indented" else None)
         self.closings = Closings(self.automaton, Shortest(nodes, layout))
         self.trie = shared.trie
+        self.store = shared.store
+        self.speller = Speller(vocabulary)
         self.token_bytes = vocabulary.token_bytes
         self.eos_token_ids = vocabulary.eos_token_ids
         self.nothing: MaskRow = shared.store.intern(np.zeros(shared.num_words, np.uint32))
@@ -90,7 +93,7 @@ class CompiledGrammar:
     @cached_property
     def min_tokens(self) -> int:
         """An upper bound of the tokens of the shortest document, EOS included."""
-        return len(greedy_tokens(self.vocabulary.trie, self._shortest())) + 1
+        return spell(self.vocabulary.trie, self._shortest()).num_tokens + 1
 
     def _shortest(self) -> bytes:
         engine = self._engine
