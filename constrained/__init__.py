@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from constrained.options import CompileOptions as CompileOptions
     from constrained.text_grammars import compile_choice as compile_choice
     from constrained.text_grammars import compile_json_object as compile_json_object
+    from constrained.text_grammars import compile_lark as compile_lark
     from constrained.text_grammars import compile_regex as compile_regex
     from constrained.tokens.rows import MaskRow as MaskRow
     from constrained.tokens.vocabulary import Vocabulary as Vocabulary
@@ -32,6 +33,7 @@ _HOMES = {
     "compile_choice": "constrained.text_grammars",
     "compile_json_object": "constrained.text_grammars",
     "compile_json_schema": "constrained.compiled",
+    "compile_lark": "constrained.text_grammars",
     "compile_regex": "constrained.text_grammars",
 }
 __all__ = sorted(_HOMES)

@@ -72,11 +72,11 @@ class Engine:
         self.nothing: MaskRow = shared.store.intern(np.zeros(shared.num_words, np.uint32))
 
 
-def schema_engine(nodes: Nodes, vocabulary: Vocabulary, options: CompileOptions) -> Engine:
-    """The engine of a JSON Schema's nodes."""
+def schema_parts(nodes: Nodes, vocabulary: Vocabulary, options: CompileOptions) -> tuple[Automaton, Masks, Closings]:
+    """The automaton of a JSON Schema's nodes, with its masks and closings."""
     automaton = Automaton(nodes, options.whitespace)
     layout = Layout(2 if options.whitespace == "indented" else None)
-    return Engine(automaton, Masks(automaton, rows_of(vocabulary)), Closings(automaton, Shortest(nodes, layout)), vocabulary)
+    return automaton, Masks(automaton, rows_of(vocabulary)), Closings(automaton, Shortest(nodes, layout))
 
 
 class CompiledGrammar(ABC):
@@ -148,7 +148,7 @@ class SchemaGrammar(CompiledGrammar):
         super().__init__(vocabulary, options)
 
     def _make_engine(self) -> Engine:
-        return schema_engine(self._nodes, self.vocabulary, self.options)
+        return Engine(*schema_parts(self._nodes, self.vocabulary, self.options), self.vocabulary)
 
     @cached_property
     def schema_hash(self) -> str:

@@ -8,15 +8,19 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
+from constrained.automaton.masks import rows_of
 from constrained.automaton.scannerless.closing import TextClosings
-from constrained.automaton.scannerless.lexemes import Position
+from constrained.automaton.scannerless.documents import Document, Documents
 from constrained.automaton.scannerless.machine import Machine
 from constrained.automaton.scannerless.masks import TextMasks
-from constrained.compiled import CompiledGrammar, Engine, compile_json_schema
+from constrained.compiled import CompiledGrammar, Engine, compile_json_schema, schema_parts
 from constrained.errors import GrammarError
-from constrained.grammar.context_free import Grammar, Terminal, normal_form
+from constrained.grammar.context_free import Grammar, SchemaTerminal, Terminal, normal_form
 from constrained.grammar.context_free.grammar import of_terminal
-from constrained.grammar.language import Language, PatternError, from_pattern, from_values, of_bytes
+from constrained.grammar.language import PatternError, charsets, from_pattern, from_values
+from constrained.grammar.lark import load_lark
+from constrained.grammar.location import Locations
+from constrained.grammar.nodes import Nodes
 from constrained.options import CompileOptions
 from constrained.tokens.vocabulary import Vocabulary
 
@@ -30,12 +34,22 @@ class TextGrammar(CompiledGrammar):
         self.source = source
         self.schema = schema
         self._grammar = normal_form(_spellable(grammar, vocabulary))
+        self._nodes = {
+            name: Nodes(terminal.schema, options)
+            for name, terminal in self._grammar.terminals.items()
+            if isinstance(terminal, SchemaTerminal)
+        }
         super().__init__(vocabulary, options)
 
     def _make_engine(self) -> Engine:
-        documents: dict[str, Position] = {}
+        documents = {name: self._document(nodes) for name, nodes in self._nodes.items()}
         machine = Machine(self._grammar, documents)
         return Engine(machine, TextMasks(machine, self.vocabulary), TextClosings(machine), self.vocabulary)
+
+    def _document(self, nodes: Nodes) -> Document:
+        """A JSON Schema as a terminal, with fresh caches."""
+        automaton, masks, closings = schema_parts(nodes, self.vocabulary, self.options)
+        return Documents(automaton, masks, closings, rows_of(self.vocabulary), Locations(nodes).root.types).start
 
     @property
     def schema_hash(self) -> str:
@@ -49,9 +63,10 @@ def _spellable(grammar: Grammar, vocabulary: Vocabulary) -> Grammar:
     single = frozenset(trie.byte[(trie.depth == 1) & (trie.first[1:] > trie.first[:-1])].tolist())
     if len(single) == 256:
         return grammar
-    spelled = of_bytes(single)
+    spelled = charsets.spelled_by(single)
     terminals: dict[str, Terminal] = {
-        name: terminal & spelled if isinstance(terminal, Language) else terminal for name, terminal in grammar.terminals.items()
+        name: terminal if isinstance(terminal, SchemaTerminal) else terminal.within(spelled)
+        for name, terminal in grammar.terminals.items()
     }
     return replace(grammar, terminals=terminals)
 
@@ -84,3 +99,21 @@ def compile_choice(choices: Sequence[str], vocabulary: Vocabulary) -> TextGramma
 def compile_json_object(vocabulary: Vocabulary, options: CompileOptions | None = None) -> CompiledGrammar:
     """Compile "any JSON object", as OpenAI's `json_object` format means it: `compile_json_schema({"type": "object"})`."""
     return compile_json_schema({"type": "object"}, vocabulary, options)
+
+
+def compile_lark(
+    grammar: str,
+    vocabulary: Vocabulary,
+    options: CompileOptions | None = None,
+    *,
+    start: str = "start",
+    schemas: dict[str, Any] | None = None,
+) -> TextGrammar:
+    """Compile a grammar in Lark's syntax; `schemas` are JSON Schemas by the names of the terminals that stand for them.
+
+    A text is in the language where some split of it into terminals parses (docs/grammars.md). `options` are those of the
+    JSON Schemas. Raises `GrammarError` and its kin, and `SchemaError` and its kin.
+    """
+    loaded = load_lark(grammar, start, schemas)
+    source = {"grammar": grammar, "start": start, "schemas": schemas or {}}
+    return TextGrammar(loaded, source, {"type": "string"}, vocabulary, options or CompileOptions())

@@ -7,52 +7,39 @@ a state of its own automaton (`documents`). Every position leads to the end of i
 from __future__ import annotations
 
 from collections.abc import Hashable
-from typing import Protocol
 
 import numpy as np
 
+from constrained.automaton.scannerless.documents import Document
 from constrained.automaton.scannerless.scan import BYTE_0, COLUMNS, DEAD, ENDS, UNKNOWN
 from constrained.automaton.tables import Table
 from constrained.errors import GrammarFuelError
-from constrained.grammar.context_free.words import first_word
-from constrained.grammar.language import Language, LanguageFuelError
+from constrained.grammar.context_free.grammar import Strings
+from constrained.grammar.context_free.words import first_word, ranked
+from constrained.grammar.language import LanguageFuelError
 
 # Code points by the number of bytes that UTF-8 takes: the first, the last, and the leading bits of the first byte.
 _WIDTHS = ((0x80, 0x7FF, 0xC0), (0x800, 0xFFFF, 0xE0), (0x10000, 0x10FFFF, 0xF0))
 
-# (least, most, language): code points, or what is left of them, that lead to a language.
-Span = tuple[int, int, Language]
-
-
-class Position(Protocol):
-    """What a terminal is at one position; equal positions are the same one."""
-
-    @property
-    def key(self) -> Hashable:
-        """What tells positions of all grammars apart, or None where it is not to be kept beyond this grammar."""
-
-    def expand(self) -> tuple[bool, dict[int, Position]]:
-        """Whether the terminal may end here, and the bytes that lead on."""
-
-    def closing(self) -> bytes:
-        """The shortest way to end the terminal."""
+# (least, most, language): code points, or what is left of them, that lead to strings.
+Span = tuple[int, int, Strings]
 
 
 class Between:
-    """Between characters, with a language to come. Compared by it."""
+    """Between characters, with strings to come. Compared by them."""
 
-    __slots__ = ("language",)
+    __slots__ = ("strings",)
 
-    def __init__(self, language: Language) -> None:
-        self.language = language
+    def __init__(self, strings: Strings) -> None:
+        self.strings = strings
 
     @property
     def key(self) -> Hashable:
-        return self.language
+        return self.strings
 
-    def expand(self) -> tuple[bool, dict[int, Position]]:
-        spans = self.language.steps()
-        steps: dict[int, Position] = {}
+    def expand(self) -> tuple[bool, dict[int, Between | Inside]]:
+        spans = self.strings.steps()
+        steps: dict[int, Between | Inside] = {}
         for low, high, after in spans:
             position = Between(after)
             for byte in range(low, min(high, 0x7F) + 1):
@@ -60,10 +47,10 @@ class Between:
         for width, (least, most, lead) in enumerate(_WIDTHS, 1):
             inside = [(max(low, least), min(high, most), after) for low, high, after in spans if low <= most and high >= least]
             steps |= _split(inside, width, lead)
-        return self.language.accepts_empty, steps
+        return self.strings.accepts_empty, steps
 
     def closing(self) -> bytes:
-        return first_word(self.language)
+        return first_word(self.strings)
 
 
 class Inside:
@@ -79,15 +66,15 @@ class Inside:
     def key(self) -> Hashable:
         return (self.spans, self.width)
 
-    def expand(self) -> tuple[bool, dict[int, Position]]:
+    def expand(self) -> tuple[bool, dict[int, Between | Inside]]:
         return False, _split(list(self.spans), self.width - 1, 0x80)
 
     def closing(self) -> bytes:
         rests = (_continuation(low, self.width) + first_word(after) for low, _, after in self.spans)
-        return min(rests, key=lambda rest: (len(rest), rest))
+        return min(map(ranked, rests))[2]
 
 
-def _split(spans: list[Span], width: int, lead: int) -> dict[int, Position]:
+def _split(spans: list[Span], width: int, lead: int) -> dict[int, Between | Inside]:
     """The bytes that begin the spans, each with the place of what is left of them: `width` more bytes."""
     if width == 0:
         return {lead | value: Between(after) for low, high, after in spans for value in range(low, high + 1)}
@@ -102,6 +89,9 @@ def _split(spans: list[Span], width: int, lead: int) -> dict[int, Position]:
 
 def _continuation(value: int, width: int) -> bytes:
     return bytes(0x80 | (value >> (6 * shift)) & 0x3F for shift in range(width - 1, -1, -1))
+
+
+Position = Between | Inside | Document
 
 
 class Lexemes:
@@ -125,23 +115,22 @@ class Lexemes:
         return found
 
     def resolve(self, index: int) -> None:
-        """Fill the row of a position. Raises `GrammarFuelError` where its language grows too large."""
-        if self.table.array[index, ENDS] != UNKNOWN:
+        """Fill the row of a position; of a document only whether it may end. Raises `GrammarFuelError`."""
+        row, position = self.table.array[index], self.positions[index]
+        if row[ENDS] != UNKNOWN:
             return
-        name = self._names[index]
+        if isinstance(position, Document):
+            row[ENDS] = int(position.ends)
+            return
         try:
-            ends, steps = self.positions[index].expand()
+            ends, steps = position.expand()
         except LanguageFuelError as error:
-            raise GrammarFuelError(str(error), self._kind, name) from error
-        indices: dict[int, int] = {}
-        targets = {}
-        for byte, position in steps.items():
-            known = indices.get(id(position))
-            targets[byte] = indices[id(position)] = self.index(position, name) if known is None else known
-        row = self.table.array[index]
+            raise GrammarFuelError(str(error), self._kind, self._names[index]) from error
+        targets = {after: self.index(after, self._names[index]) for after in dict.fromkeys(steps.values())}
+        row = self.table.array[index]  # the table may have grown
         row[BYTE_0:] = DEAD
-        for byte, target in targets.items():
-            row[BYTE_0 + byte] = target
+        for byte, after in steps.items():
+            row[BYTE_0 + byte] = targets[after]
         row[ENDS] = int(ends)
 
     def fill(self, index: int, byte: int) -> None:
@@ -157,11 +146,20 @@ class Lexemes:
     def step(self, index: int, byte: int) -> int:
         """The position after one byte; negative where it leads nowhere."""
         self.resolve(index)
-        return int(self.table.array[index, BYTE_0 + byte])
+        after = int(self.table.array[index, BYTE_0 + byte])
+        position = self.positions[index]
+        if after == UNKNOWN and isinstance(position, Document):
+            stepped = position.step(byte)
+            after = DEAD if stepped is None else self.index(stepped, self._names[index])
+            self.table.array[index, BYTE_0 + byte] = after
+        return after
 
     def next_bytes(self, index: int) -> list[int]:
         """The bytes that lead on from a position, ascending."""
         self.resolve(index)
+        position = self.positions[index]
+        if isinstance(position, Document):
+            return position.next_bytes()
         found: list[int] = np.flatnonzero(self.table.array[index, BYTE_0:] >= 0).tolist()
         return found
 

@@ -10,16 +10,15 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterable
-from typing import Any
 
 from constrained.automaton.automaton import State
-from constrained.automaton.scannerless.lexemes import Between, Lexemes, Position
+from constrained.automaton.scannerless.documents import Document
+from constrained.automaton.scannerless.lexemes import Between, Lexemes
 from constrained.automaton.scannerless.scan import BYTE_0, COLUMNS, DEAD, ENDS
 from constrained.automaton.scannerless.stacks import BOTTOM, Stacks
 from constrained.automaton.tables import Table
-from constrained.grammar.context_free import Corners, NormalForm
+from constrained.grammar.context_free import Corners, NormalForm, SchemaTerminal, Terminal
 from constrained.grammar.context_free.corners import NOWHERE
-from constrained.grammar.language import Language
 
 BETWEEN = -1
 Thread = tuple[int, int, int]
@@ -39,7 +38,7 @@ class TextState(State):
 class Machine:
     """States and tables of one grammar. `lock` guards whatever makes something new."""
 
-    def __init__(self, grammar: NormalForm, documents: dict[str, Position]) -> None:
+    def __init__(self, grammar: NormalForm, documents: dict[str, Document]) -> None:
         self.lock = threading.RLock()
         self.grammar = grammar
         self.corners = Corners(grammar)
@@ -59,8 +58,8 @@ class Machine:
             start.append((BETWEEN, Corners.FOUND, BOTTOM))
         self.initial = self.state(start)
 
-    def _start(self, name: str, terminal: Any) -> int:
-        position = Between(terminal) if isinstance(terminal, Language) else self._documents[name]
+    def _start(self, name: str, terminal: Terminal) -> int:
+        position = self._documents[name] if isinstance(terminal, SchemaTerminal) else Between(terminal)
         return self.lexemes.index(position, name)
 
     @property

@@ -15,7 +15,7 @@ import numpy as np
 
 from constrained.automaton.automaton import State
 from constrained.automaton.masks import VocabularyRows, rows_of
-from constrained.automaton.scannerless.lexemes import Between
+from constrained.automaton.scannerless.documents import Document
 from constrained.automaton.scannerless.machine import BETWEEN, Machine, TextState
 from constrained.automaton.scannerless.parts import Nodes, Part, Parts
 from constrained.automaton.scannerless.stacks import BOTTOM
@@ -45,6 +45,7 @@ class TextMasks:
         self._machine = machine
         self._shared: VocabularyRows = rows_of(vocabulary)
         self._parts = parts_of(vocabulary)
+        self._documents: OrderedDict[int, Part] = OrderedDict()
         self._made: OrderedDict[tuple[int, int], Part] = OrderedDict()
 
     def row(self, state: State, _history: bytes | bytearray = b"") -> MaskRow:
@@ -89,16 +90,21 @@ class TextMasks:
 
     def _inside(self, position: int) -> Part:
         """The tokens that stay inside a terminal, and where it may end in them."""
+        found = self._machine.lexemes.positions[position]
+        if not isinstance(found, Document):
+            return self._parts.kept(found.key, lambda: self._walk_inside(position))
+        part = self._documents.get(position)
+        if part is None:
+            words, nodes = found.inside()
+            part = self._documents[position] = self._parts.part(words, self._parts.nodes(nodes))
+            if len(self._documents) > MAX_PARTS:
+                self._documents.popitem(last=False)
+        return part
+
+    def _walk_inside(self, position: int) -> Part:
         lexemes = self._machine.lexemes
-        found = lexemes.positions[position]
-
-        def make() -> Part:
-            lexemes.resolve(position)
-            return self._parts.walk(self._parts.root, position, lexemes.table, lexemes.fill)
-
-        if isinstance(found, Between):
-            return self._parts.kept(found.key, make)
-        return self._parts.kept((found.key,), make)
+        lexemes.resolve(position)
+        return self._parts.walk(self._parts.root, position, lexemes.table, lexemes.fill)
 
     def _after(self, start: Nodes, place: int) -> Part:
         """The tokens below `start` from a place between terminals, and where its goal is found in them."""

@@ -2,12 +2,29 @@
 
 from __future__ import annotations
 
+from collections.abc import Hashable, Iterable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
-from constrained.grammar.language import Language
+from constrained.grammar.language.charsets import Ranges
 
 Symbols = tuple[str, ...]
+
+
+class Strings(Hashable, Protocol):
+    """A set of strings as a lazily made automaton; its states are such sets again. `Language` is one."""
+
+    @property
+    def accepts_empty(self) -> bool: ...
+
+    @property
+    def is_empty(self) -> bool: ...
+
+    def steps(self) -> Iterable[tuple[int, int, Strings]]: ...
+
+    def without_empty(self) -> Strings: ...
+
+    def within(self, characters: Ranges, /) -> Strings: ...
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -17,7 +34,7 @@ class SchemaTerminal:
     schema: Any
 
 
-Terminal = Language | SchemaTerminal
+Terminal = Strings | SchemaTerminal
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -34,6 +51,6 @@ class Grammar:
     ignored: tuple[str, ...] = ()
 
 
-def of_terminal(kind: str, language: Language) -> Grammar:
+def of_terminal(kind: str, strings: Strings) -> Grammar:
     """The grammar of one terminal alone."""
-    return Grammar(kind, "text", {"text": [("TEXT",)]}, {"TEXT": language})
+    return Grammar(kind, "text", {"text": [("TEXT",)]}, {"TEXT": strings})

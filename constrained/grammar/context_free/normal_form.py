@@ -10,11 +10,10 @@ from dataclasses import dataclass
 
 from constrained.errors import EmptyLanguageError, GrammarFuelError
 from constrained.grammar.context_free.grammar import Grammar, SchemaTerminal, Symbols, Terminal
-from constrained.grammar.language import LanguageFuelError, of_length
+from constrained.grammar.language import LanguageFuelError
 
 MAX_PRODUCTIONS = 100_000
 _MAX_OPTIONAL = 3  # more optional symbols in one production than this are taken apart first
-_SOMETHING = of_length(1, None)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -64,7 +63,7 @@ def _terminals(grammar: Grammar) -> tuple[dict[str, Terminal], set[str]]:
             continue
         if terminal.accepts_empty:
             empty.add(name)
-            terminal = terminal & _SOMETHING
+            terminal = terminal.without_empty()
         try:
             if not terminal.is_empty:
                 kept[name] = terminal

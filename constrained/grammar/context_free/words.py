@@ -11,8 +11,8 @@ from collections.abc import Mapping
 
 from constrained.errors import GrammarFuelError
 from constrained.grammar.context_free.corners import Corners
-from constrained.grammar.context_free.grammar import Symbols
-from constrained.grammar.language import Language, LanguageFuelError
+from constrained.grammar.context_free.grammar import Strings, Symbols
+from constrained.grammar.language import LanguageFuelError
 
 MAX_WORD_LEN = 1 << 20
 MAX_STATES = 50_000
@@ -35,10 +35,10 @@ def ranked(word: bytes) -> Word:
     return len(word), word.translate(_RANK), word
 
 
-def first_word(language: Language) -> bytes:
-    """The first of the shortest texts of a language that is not empty. Raises `LanguageFuelError`."""
-    seen: set[Language] = set()
-    queue: list[tuple[Word, int, Language]] = [(ranked(b""), 0, language)]
+def first_word(strings: Strings) -> bytes:
+    """The first of the shortest of some strings, which are not none at all. Raises `LanguageFuelError`."""
+    seen: set[Strings] = set()
+    queue: list[tuple[Word, int, Strings]] = [(ranked(b""), 0, strings)]
     pushed = 0
     while True:
         (_, _, word), _, here = heapq.heappop(queue)

@@ -11,7 +11,8 @@ from itertools import islice
 from math import inf
 from typing import final
 
-from constrained.grammar.language import boolean, charsets, derive, explore, normal
+from constrained.grammar.language import boolean, derive, explore, normal
+from constrained.grammar.language.charsets import Ranges
 from constrained.grammar.language.terms import Term, Values
 
 Steps = tuple[tuple[int, int, "Language"], ...]
@@ -50,6 +51,21 @@ class Language:
 
     def __invert__(self) -> Language:
         return Language(boolean.complement(self._term))
+
+    def __add__(self, other: Language) -> Language:
+        return Language(normal.concat(self._term, other._term))
+
+    def without_empty(self) -> Language:
+        """The same strings but for the empty one."""
+        return self & of_length(1, None) if self.accepts_empty else self
+
+    def within(self, characters: Ranges) -> Language:
+        """The strings of some characters only."""
+        return self & from_ranges(characters).repeat(0, inf)
+
+    def repeat(self, low: int, high: float) -> Language:
+        """Its strings one after the other, from `low` to `high` of them; `high` may be infinite."""
+        return Language(normal.repeat(self._term, low, high))
 
     @property
     def accepts_empty(self) -> bool:
@@ -111,17 +127,6 @@ def of_length(minimum: int, maximum: int | None) -> Language:
     return Language(normal.repeat(normal.ANY_CHAR, minimum, high) if minimum <= high else normal.NOTHING)
 
 
-def of_bytes(allowed: frozenset[int]) -> Language:
-    """Every string whose UTF-8 holds only these bytes."""
-    ranges = [(byte, byte) for byte in allowed if byte < 0x80]
-    if allowed.issuperset(range(0x80, 0xC0)):
-        ranges += [_LEADS[lead] for lead in allowed if lead in _LEADS]
-    return Language(normal.repeat(normal.chars(charsets.normalise(ranges)), 0, inf))
-
-
-# The code points that each first byte of UTF-8 begins.
-_LEADS = {
-    **{lead: (max(0x80, (lead & 0x1F) << 6), ((lead & 0x1F) << 6) | 0x3F) for lead in range(0xC2, 0xE0)},
-    **{lead: (max(0x800, (lead & 0x0F) << 12), ((lead & 0x0F) << 12) | 0xFFF) for lead in range(0xE0, 0xF0)},
-    **{lead: (max(0x10000, (lead & 0x07) << 18), min(((lead & 0x07) << 18) | 0x3FFFF, 0x10FFFF)) for lead in range(0xF0, 0xF5)},
-}
+def from_ranges(ranges: Ranges) -> Language:
+    """One character out of `ranges` (normalised)."""
+    return Language(normal.chars(ranges))
