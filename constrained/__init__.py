@@ -14,6 +14,10 @@ if TYPE_CHECKING:
     from constrained.compiled import compile_json_schema as compile_json_schema
     from constrained.matcher import Matcher as Matcher
     from constrained.options import CompileOptions as CompileOptions
+    from constrained.text_grammars import compile_choice as compile_choice
+    from constrained.text_grammars import compile_json_object as compile_json_object
+    from constrained.text_grammars import compile_lark as compile_lark
+    from constrained.text_grammars import compile_regex as compile_regex
     from constrained.tokens.rows import MaskRow as MaskRow
     from constrained.tokens.vocabulary import Vocabulary as Vocabulary
 
@@ -26,7 +30,11 @@ _HOMES = {
     "Matcher": "constrained.matcher",
     "Vocabulary": "constrained.tokens.vocabulary",
     "check_json_schema": "constrained.compiled",
+    "compile_choice": "constrained.text_grammars",
+    "compile_json_object": "constrained.text_grammars",
     "compile_json_schema": "constrained.compiled",
+    "compile_lark": "constrained.text_grammars",
+    "compile_regex": "constrained.text_grammars",
 }
 __all__ = sorted(_HOMES)
 

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import hashlib
 import threading
-from functools import cached_property
-from typing import Any
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from functools import cached_property, partial
+from typing import Any, Protocol
 
 import numpy as np
 
-from constrained.automaton.automaton import Automaton
+from constrained.automaton.automaton import Automaton, Run, State
 from constrained.automaton.closing import Closings
+from constrained.automaton.forced import forced_run
 from constrained.automaton.masks import Masks, rows_of
 from constrained.grammar import texts
 from constrained.grammar.check import KeywordReport, SchemaReport, check_schema
@@ -18,6 +21,7 @@ from constrained.grammar.location import Locations, NodeLocation
 from constrained.grammar.nodes import Nodes
 from constrained.grammar.order import property_order
 from constrained.grammar.shortest import Layout, Shortest
+from constrained.guide import Location
 from constrained.matcher import Matcher
 from constrained.options import CompileOptions
 from constrained.tokens.fewest import spell
@@ -30,15 +34,45 @@ __all__ = ["CompiledGrammar", "KeywordReport", "SchemaReport", "check_json_schem
 MAX_STATES = 200_000
 
 
+class States(Protocol):
+    """An automaton over bytes; see `Automaton`."""
+
+    @property
+    def initial(self) -> State: ...
+
+    @property
+    def num_states(self) -> int: ...
+
+    def advance(self, state: State, data: bytes, history: bytes | bytearray = b"", /) -> tuple[State | None, bool]: ...
+
+
+class Rows(Protocol):
+    """Mask rows of an automaton; see `Masks`."""
+
+    def row(self, state: State, history: bytes | bytearray, /) -> MaskRow: ...
+
+    def next_bytes(self, state: State, history: bytes | bytearray, /) -> list[int]: ...
+
+
+class Ends(Protocol):
+    """Shortest ends of an automaton; see `Closings`."""
+
+    def of(self, state: State, history: bytes | bytearray, /) -> bytes: ...
+
+
+# The bytes that every completion of a state begins with, given what led to it; see `automaton.forced`.
+Forced = Callable[[State, bytes | bytearray], Run]
+
+
 class Engine:
     """One automaton with its masks and closings: what the matchers of a grammar share."""
 
-    def __init__(self, nodes: Nodes, vocabulary: Vocabulary, options: CompileOptions) -> None:
+    def __init__(self, automaton: States, masks: Rows, closings: Ends, forced: Forced, vocabulary: Vocabulary) -> None:
         shared = rows_of(vocabulary)
-        self.automaton = Automaton(nodes, options)
-        self.masks = Masks(self.automaton, shared, options.spelling)
-        layout = Layout(2 if options.whitespace == "indented" else None)
-        self.closings = Closings(self.automaton, Shortest(nodes, layout))
+        self.automaton = automaton
+        self.masks = masks
+        self.closings = closings
+        self.forced_run = forced
         self.trie = shared.trie
         self.store = shared.store
         self.speller = Speller(vocabulary)
@@ -47,43 +81,57 @@ class Engine:
         self.nothing: MaskRow = shared.store.intern(np.zeros(shared.num_words, np.uint32))
 
 
-class CompiledGrammar:
-    """A grammar over a vocabulary. Immutable for its users, and shared between threads; made by `compile_json_schema`.
+def schema_parts(nodes: Nodes, vocabulary: Vocabulary, options: CompileOptions) -> tuple[Automaton, Masks, Closings]:
+    """The automaton of a JSON Schema's nodes, with its masks and closings."""
+    automaton = Automaton(nodes, options)
+    layout = Layout(2 if options.whitespace == "indented" else None)
+    return automaton, Masks(automaton, rows_of(vocabulary), options.spelling), Closings(automaton, Shortest(nodes, layout))
+
+
+class CompiledGrammar(ABC):
+    """A grammar over a vocabulary, made by `compile_json_schema` and its kin. Immutable for its users, shared between threads.
 
     Its caches grow with what is generated; past `MAX_STATES` a new set is begun, and the old one goes when its last
     matcher goes.
     """
 
-    def __init__(self, schema: Any, vocabulary: Vocabulary, options: CompileOptions) -> None:
-        self.schema = schema
+    schema: Any
+    """The JSON Schema of the values: of a grammar over raw text, that of a string which holds the text."""
+    is_text = False
+    """Whether the grammar is one over raw text; else its texts are JSON."""
+
+    def __init__(self, vocabulary: Vocabulary, options: CompileOptions) -> None:
         self.vocabulary = vocabulary
         self.options = options
-        self._nodes = Nodes(schema, options)
         self._lock = threading.Lock()
-        self._engine = Engine(self._nodes, vocabulary, options)
+        self._engine = self._make_engine()
+
+    @abstractmethod
+    def _make_engine(self) -> Engine:
+        """Fresh caches."""
 
     def matcher(self) -> Matcher:
         """A new matcher at the beginning of a document."""
         if self._engine.automaton.num_states > MAX_STATES:
             with self._lock:
                 if self._engine.automaton.num_states > MAX_STATES:
-                    self._engine = Engine(self._nodes, self.vocabulary, self.options)
+                    self._engine = self._make_engine()
         return Matcher(self._engine)
 
-    @cached_property
+    @property
+    @abstractmethod
     def schema_hash(self) -> str:
-        """SHA-256 of the canonical schema, hexadecimal."""
-        return hashlib.sha256(texts.canonical(self.schema).encode()).hexdigest()
+        """SHA-256 of the canonical schema or of the grammar's source, hexadecimal."""
 
-    @cached_property
-    def root(self) -> NodeLocation:
-        """What the grammar says of the document's root and, from there, of every place in it (`constrained.guide.Location`)."""
-        return Locations(self._nodes).root
+    @property
+    def root(self) -> Location | None:
+        """What the grammar says of the document's root and, from there, of every place in it; None for raw text."""
+        return None
 
-    @cached_property
+    @property
     def property_order(self) -> tuple[str, ...]:
         """JSON Pointers of the known fields in generation order; `*` stands for any index. Recursion is shown once."""
-        return property_order(self._nodes)
+        return ()
 
     @cached_property
     def min_bytes(self) -> int:
@@ -100,6 +148,31 @@ class CompiledGrammar:
         return engine.closings.of(engine.automaton.initial, b"")
 
 
+class SchemaGrammar(CompiledGrammar):
+    """The grammar of a JSON Schema."""
+
+    def __init__(self, schema: Any, vocabulary: Vocabulary, options: CompileOptions) -> None:
+        self.schema = schema
+        self._nodes = Nodes(schema, options)
+        super().__init__(vocabulary, options)
+
+    def _make_engine(self) -> Engine:
+        automaton, masks, closings = schema_parts(self._nodes, self.vocabulary, self.options)
+        return Engine(automaton, masks, closings, partial(forced_run, automaton, masks), self.vocabulary)
+
+    @cached_property
+    def schema_hash(self) -> str:
+        return hashlib.sha256(texts.canonical(self.schema).encode()).hexdigest()
+
+    @cached_property
+    def root(self) -> NodeLocation:
+        return Locations(self._nodes).root
+
+    @cached_property
+    def property_order(self) -> tuple[str, ...]:
+        return property_order(self._nodes)
+
+
 def compile_json_schema(schema: Any, vocabulary: Vocabulary, options: CompileOptions | None = None) -> CompiledGrammar:
     """Compile a JSON Schema (an object or a boolean, as `json.loads` gives it) for a vocabulary.
 
@@ -107,7 +180,7 @@ def compile_json_schema(schema: Any, vocabulary: Vocabulary, options: CompileOpt
     yet, `VocabularyError` where the vocabulary lacks a byte that documents need.
     """
     chosen = options or CompileOptions()
-    return CompiledGrammar(schema, vocabulary, chosen)
+    return SchemaGrammar(schema, vocabulary, chosen)
 
 
 def check_json_schema(schema: Any, options: CompileOptions | None = None) -> SchemaReport:

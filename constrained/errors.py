@@ -9,6 +9,10 @@
     |   |   +-- UnsatisfiableSchemaError no value meets the schema
     |   |   +-- UnresolvableReferenceError
     |   |   +-- FuelError                a compile limit ran out at `pointer`
+    |   +-- GrammarError                 a regex, a choice or a Lark grammar; carries `source` and `name`
+    |   |   +-- UnsupportedGrammarError  a construct that cannot be enforced exactly
+    |   |   +-- EmptyLanguageError       no text is in its language
+    |   |   +-- GrammarFuelError         a limit ran out at the rule or terminal `name`
     |   +-- OptionError                  an option: bad value, or not built yet
     |   +-- VocabularyError              a tokenizer whose bytes cannot be known exactly
     |   +-- UnsupportedModelError        a model that the engine cannot compute exactly
@@ -89,6 +93,43 @@ class FuelError(SchemaError):
     """A compile limit (alternatives, nodes, states) ran out; the message names the limit."""
 
     code = "schema_too_complex"
+
+
+class GrammarError(CallerError):
+    """A grammar beside JSON Schema that is no grammar; `source` is what the caller gave ("regex", "choice", "grammar").
+
+    `name` is the rule or terminal at fault, where there is one.
+    """
+
+    code = "invalid_grammar"
+
+    def __init__(self, message: str, source: str, name: str | None = None) -> None:
+        super().__init__(f"{message} (in {name!r})" if name else message)
+        self.message = message
+        self.source = source
+        self.name = name
+
+    @property
+    def place(self) -> str | None:
+        return self.source
+
+
+class UnsupportedGrammarError(GrammarError):
+    """A construct that cannot be enforced exactly; it is refused, never ignored."""
+
+    code = "unsupported_grammar"
+
+
+class EmptyLanguageError(GrammarError):
+    """No text is in the language of the grammar."""
+
+    code = "empty_language"
+
+
+class GrammarFuelError(GrammarError):
+    """A limit ran out; the message names it, `name` the rule or terminal."""
+
+    code = "grammar_too_complex"
 
 
 class OptionError(CallerError):

@@ -12,7 +12,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from constrained.automaton.automaton import Run, State
-from constrained.automaton.forced import forced_run
 from constrained.tokens.fewest import Spelling, spell, tokens_along
 from constrained.tokens.rows import MaskRow, set_bits
 
@@ -180,7 +179,7 @@ class Matcher:
     def _forced(self) -> Run:
         run = self._state.forced
         if run is None:
-            run = forced_run(self._engine.automaton, self._engine.masks, self._state, self._history())
+            run = self._engine.forced_run(self._state, self._history())
             if run.is_settled:
                 self._state.forced = run
         return run

@@ -36,6 +36,7 @@ MAY_IMPORT: dict[str, frozenset[str]] = {
     "constrained.automaton": AUTOMATON,
     "constrained.matcher": AUTOMATON,
     "constrained.compiled": MATCHER,
+    "constrained.text_grammars": MATCHER,
     "constrained.decode": DECODE,
     "constrained.stream": STREAM,
     "constrained.client": CLIENT,

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Protocol
+
 import numpy as np
 
 from constrained.automaton import strings, tables
@@ -14,6 +16,33 @@ from constrained.tokens.jit import kernel, unowned
 
 MAX_BYTES = 1024
 BRANCHES, STUCK = 100, 101  # what `_go` returns beside the results of `stepping.step`
+
+
+class States(Protocol):
+    """What a step-by-step run asks of an automaton; see `Automaton`."""
+
+    def advance(self, state: State, data: bytes, history: bytes | bytearray = b"", /) -> tuple[State | None, bool]: ...
+
+
+class Rows(Protocol):
+    """What it asks of the masks; see `Masks`."""
+
+    def next_bytes(self, state: State, history: bytes | bytearray, /) -> list[int]: ...
+
+
+def forced_steps(automaton: States, masks: Rows, state: State, history: bytes | bytearray) -> Run:
+    """`forced_run` for any automaton whose states know all that led to them: byte by byte."""
+    so_far = bytearray(history)
+    options = masks.next_bytes(state, so_far)
+    while not state.is_accepting and len(options) == 1 and len(so_far) - len(history) < MAX_BYTES:
+        after, _ = automaton.advance(state, bytes(options), so_far)
+        if after is None:
+            raise InternalError(f"the only byte that may follow, {options[0]:#04x}, may not follow")
+        so_far += bytes(options)
+        state = after
+        options = masks.next_bytes(state, so_far)
+    data = bytes(so_far[len(history) :])
+    return Run(data, tuple(options) if data else (), True)
 
 
 def forced_run(automaton: Automaton, masks: Masks, state: State, history: bytes | bytearray) -> Run:

@@ -169,9 +169,9 @@ class ArrayPlan:
         """The nodes of an element that may come again after it."""
         for other in self.member_nodes():
             pair = join(node, other)
-            if not self._nodes.is_empty(pair):
-                if self.ending(replace(after, repeat=Repeat.CHOSEN), pair) is not None:
-                    yield pair
+            chosen = replace(after, repeat=Repeat.CHOSEN)
+            if not self._nodes.is_empty(pair) and self.ending(chosen, pair) is not None:
+                yield pair
 
     def _harmful(self, after: Standing) -> set[str]:
         """The values of few that later elements need: with one of them here there would be no way to the end."""

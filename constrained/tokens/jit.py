@@ -23,7 +23,7 @@ PACKAGES = ("tokens", "automaton")
 def _stamp() -> str:
     digest = hashlib.sha256()
     for package in PACKAGES:
-        for path in sorted((Path(__file__).parents[1] / package).glob("*.py")):
+        for path in sorted((Path(__file__).parents[1] / package).rglob("*.py")):
             source = path.read_bytes()
             if b"@kernel" in source or path.name == "tables.py":
                 digest.update(source)

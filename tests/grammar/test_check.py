@@ -23,7 +23,7 @@ def test_each_keyword_is_reported() -> None:
         ("/type", "enforced"),
         ("/properties", "enforced"),
         ("/properties/a~1b/type", "enforced"),
-        ("/properties/a~1b/uniqueItems", "refused"),
+        ("/properties/a~1b/uniqueItems", "enforced"),
         ("/properties/a~1b/format", "refused"),
         ("/properties/a~1b/x-mine", "annotation"),
         ("/anyOf", "enforced"),

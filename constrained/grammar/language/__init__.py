@@ -7,7 +7,7 @@ shortest strings), `language`, and beside it `classes`, `properties` and `patter
 
 from constrained.grammar.language.errors import LanguageFuelError, PatternError
 from constrained.grammar.language.explore import state_limit
-from constrained.grammar.language.language import ANYTHING, EMPTY, NOTHING, Language, from_values, of_length
+from constrained.grammar.language.language import ANYTHING, EMPTY, NOTHING, Language, from_ranges, from_values, of_length
 from constrained.grammar.language.patterns import from_pattern
 
 __all__ = [
@@ -18,6 +18,7 @@ __all__ = [
     "LanguageFuelError",
     "PatternError",
     "from_pattern",
+    "from_ranges",
     "from_values",
     "of_length",
     "state_limit",

@@ -58,6 +58,23 @@ def of_chars(chars: Iterable[str]) -> Ranges:
     return normalise((ord(char), ord(char)) for char in chars)
 
 
+def spelled_by(allowed: frozenset[int]) -> Ranges:
+    """The characters whose UTF-8 holds only these bytes."""
+    ranges = [(byte, byte) for byte in allowed if byte < 0x80]
+    if allowed.issuperset(range(0x80, 0xC0)):
+        ranges += [span for lead in allowed if lead >= 0xC2 and (span := _begun_by(lead)) is not None]
+    return normalise(ranges)
+
+
+def _begun_by(lead: int) -> tuple[int, int] | None:
+    """The code points that a first byte of UTF-8 begins."""
+    for least, most, first, shift in ((0x80, 0x7FF, 0xC0, 6), (0x800, 0xFFFF, 0xE0, 12), (0x10000, 0x10FFFF, 0xF0, 18)):
+        low = (lead - first) << shift
+        if lead >= first and low <= most and low + (1 << shift) > least:
+            return max(low, least), min(low + (1 << shift) - 1, most)
+    return None
+
+
 # ECMA-262, 22.2.2.9 CharacterClassEscape, and 12.2, 12.3 for white space and line terminators.
 DIGIT: Ranges = ((0x30, 0x39),)
 WORD: Ranges = ((0x30, 0x39), (0x41, 0x5A), (0x5F, 0x5F), (0x61, 0x7A))

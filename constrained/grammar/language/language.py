@@ -12,6 +12,7 @@ from math import inf
 from typing import final
 
 from constrained.grammar.language import boolean, derive, explore, normal
+from constrained.grammar.language.charsets import Ranges
 from constrained.grammar.language.terms import Term, Values
 
 Steps = tuple[tuple[int, int, "Language"], ...]
@@ -50,6 +51,21 @@ class Language:
 
     def __invert__(self) -> Language:
         return Language(boolean.complement(self._term))
+
+    def __add__(self, other: Language) -> Language:
+        return Language(normal.concat(self._term, other._term))
+
+    def without_empty(self) -> Language:
+        """The same strings but for the empty one."""
+        return self & of_length(1, None) if self.accepts_empty else self
+
+    def within(self, characters: Ranges) -> Language:
+        """The strings of some characters only."""
+        return self & from_ranges(characters).repeat(0, inf)
+
+    def repeat(self, low: int, high: float) -> Language:
+        """Its strings one after the other, from `low` to `high` of them; `high` may be infinite."""
+        return Language(normal.repeat(self._term, low, high))
 
     @property
     def accepts_empty(self) -> bool:
@@ -109,3 +125,8 @@ def of_length(minimum: int, maximum: int | None) -> Language:
     """Every string of `minimum` to `maximum` code points (None: without end)."""
     high = inf if maximum is None else maximum
     return Language(normal.repeat(normal.ANY_CHAR, minimum, high) if minimum <= high else normal.NOTHING)
+
+
+def from_ranges(ranges: Ranges) -> Language:
+    """One character out of `ranges` (normalised)."""
+    return Language(normal.chars(ranges))
