@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from constrained.grammar.numerals.numeral import by_length
 from constrained.grammar.numerals.prefix import FRACTION, POINT, WHOLE, ZERO, Prefix
 
@@ -100,7 +98,7 @@ def _first_digits(prefix: Prefix, best: _Best) -> None:
             return
         for digit in range(1, 10):
             best.begun = point + b"0" * zeros + str(digit).encode()
-            _scaled(replace(prefix, phase=FRACTION, n=digit, fraction=prefix.fraction + zeros + 1), best)
+            _scaled(prefix._replace(phase=FRACTION, n=digit, fraction=prefix.fraction + zeros + 1), best)
 
 
 def _shortest_integer(first: int, last: int) -> bytes:

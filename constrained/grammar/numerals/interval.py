@@ -140,13 +140,13 @@ class Interval:
 
     def key(self, n: int, fraction: int, *, scales: bool) -> Hashable:
         """See `Magnitudes.key`."""
-        size = num_digits(n) if n else 0
-        return self._order(n, size, fraction, scales), self._residue(n, fraction, scales)
+        return self._order(n, fraction, scales), self._residue(n, fraction, scales)
 
-    def _order(self, n: int, size: int, fraction: int, scales: bool) -> Hashable:
+    def _order(self, n: int, fraction: int, scales: bool) -> Hashable:
         low, high = self._low_end, self._high_end
         if low is None and high is None:
             return n > 0
+        size = num_digits(n) if n else 0
         if fraction and not scales:
             return (
                 n > 0,

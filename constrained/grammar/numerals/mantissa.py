@@ -46,23 +46,28 @@ class Places:
 class Mantissa(Numeral):
     """A place in the digits of a number; made by `Places` alone."""
 
+    __slots__ = ("_closing", "_places", "_prefix", "_steps", "is_alive")
+
     def __init__(self, places: Places, prefix: Prefix) -> None:
         self._places = places
         self._prefix = prefix
-
-    @cached_property
-    def is_alive(self) -> bool:
-        """Whether the number can be ended."""
-        return self._prefix.is_alive
+        self._steps: dict[int, Numeral] | None = None
+        self._closing: bytes | None = None
+        self.is_alive = prefix.is_alive  # whether the number can be ended
 
     @property
     def accepts(self) -> bool:
         """See `Numeral.accepts`."""
         return self._prefix.accepts
 
-    @cached_property
+    @property
     def steps(self) -> dict[int, Numeral]:
         """See `Numeral.steps`."""
+        if self._steps is None:
+            self._steps = self._find_steps()
+        return self._steps
+
+    def _find_steps(self) -> dict[int, Numeral]:
         prefix = self._prefix
         found: dict[int, Numeral] = {byte: place for byte, place in self._digits() if place.is_alive}
         if prefix.may_have_point:
@@ -83,10 +88,12 @@ class Mantissa(Numeral):
             for digit, byte in enumerate(DIGITS):
                 yield byte, self._places.after(FRACTION, n + digit, prefix.whole, prefix.fraction + 1)
 
-    @cached_property
+    @property
     def closing(self) -> bytes | None:
         """See `Numeral.closing`."""
-        return shortest_ending(self._prefix) if self.is_alive else None
+        if self._closing is None and self.is_alive:
+            self._closing = shortest_ending(self._prefix)
+        return self._closing
 
 
 class Beginning(Numeral):

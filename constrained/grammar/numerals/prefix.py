@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from constrained.grammar.numerals.magnitudes import Magnitudes, Powers
 from constrained.grammar.numerals.notation import Notation
@@ -25,8 +26,7 @@ class Side:
         return whole == 1 and n >= 10**fraction
 
 
-@dataclass(frozen=True, slots=True)
-class Prefix:
+class Prefix(NamedTuple):
     """Digits that make the integer `n`: `whole` of them before the point, `fraction` behind it.
 
     `phase` is ZERO (a single zero), WHOLE, POINT (just read) or FRACTION; `scales`: see `Side.scales`.
@@ -96,6 +96,7 @@ class Prefix:
         return self.side.magnitudes.is_everything or self._has_plain_end() or (self.scales and self._has_scaled_end())
 
     def _has_plain_end(self) -> bool:
+        # The more digits, the more numbers: the longest run is tried first.
         finest = 0 if self.side.plain else -self.side.notation.max_digits
         for more in reversed(self.more_plain):
             size = 10 ** (more - self.fraction - finest)
