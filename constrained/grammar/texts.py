@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from decimal import Decimal
-from fractions import Fraction
 from itertools import product
 from typing import Any
 
