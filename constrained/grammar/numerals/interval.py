@@ -62,6 +62,8 @@ class Interval:
         self._low_end = End(low.value) if low is not None and low.value > 0 else None
         self._high_end = End(high.value) if high is not None and high.value > 0 else None
         self._grids: dict[int, Grid] = {}
+        endless = high is None and not self._avoid
+        self.spare = num_digits(int(common_multiple(step or Fraction(1), Fraction(1)))) if endless else None
         self.is_everything = low is None and high is None and not factors
         least = num_digits(floor(low.value)) if low is not None and low.value >= 1 else 1
         most = None if high is None else num_digits(floor(high.value)) if high.value >= 1 else 1

@@ -14,6 +14,7 @@ class Listed:
     """The magnitudes `values`."""
 
     is_everything = False
+    spare: int | None = None
 
     def __init__(self, values: Iterable[Fraction]) -> None:
         self._values = sorted(values)

@@ -19,6 +19,7 @@ class Magnitudes(Protocol):
     """A set of magnitudes of one sign."""
 
     is_everything: bool
+    spare: int | None  # so many further digits before the point always make a large member; None where that is not so plain
     whole_lens: tuple[int, int | None]  # of the whole parts of the members: fewest and most digits; None without end
 
     def find(self, first: int, last: int, scale: int) -> int | None:

@@ -93,7 +93,15 @@ class Prefix(NamedTuple):
     @property
     def is_alive(self) -> bool:
         """Whether the number can be ended."""
-        return self.side.magnitudes.is_everything or self._has_plain_end() or (self.scales and self._has_scaled_end())
+        if self.side.magnitudes.is_everything or self._has_room():
+            return True
+        return self._has_plain_end() or (self.scales and self._has_scaled_end())
+
+    def _has_room(self) -> bool:
+        """Whether the longest number that begins so is past the lower bound, with digits enough to come to a multiple."""
+        magnitudes, most = self.side.magnitudes, self.side.notation.max_digits
+        spare = magnitudes.spare
+        return spare is not None and self.phase == WHOLE and most - self.whole >= spare and most > magnitudes.whole_lens[0]
 
     def _has_plain_end(self) -> bool:
         # The more digits, the more numbers: the longest run is tried first.
