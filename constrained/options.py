@@ -20,12 +20,24 @@ MOST_WHITESPACE = 65_536
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """Fuel of one compile; running out is a `FuelError` that names the place."""
+    """Fuel of one compile; running out is a `FuelError` that names the place.
+
+    `max_digits`: the longest run of digits that a number may have before its point, and behind it. `max_exponent_digits`:
+    the longest run in its exponent, leading zeros included. So no number runs away; a schema that only longer numbers meet
+    is one that nothing meets.
+    """
 
     max_nodes: int = 50_000
     max_alternatives: int = 1_000
     max_schema_depth: int = 500
     max_key_classes: int = 64
+    max_digits: int = 64
+    max_exponent_digits: int = 3
+
+    def __post_init__(self) -> None:
+        for name, most in (("max_digits", 1000), ("max_exponent_digits", 6)):
+            if not 1 <= getattr(self, name) <= most:
+                raise OptionError(f"{getattr(self, name)!r} is not between 1 and {most}", f"limits.{name}")
 
 
 @dataclass(frozen=True, slots=True)

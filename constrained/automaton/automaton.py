@@ -86,7 +86,7 @@ class Automaton:
     @property
     def num_states(self) -> int:
         """How many states, local states and cells there are: what a bound on memory counts."""
-        return len(self._states) + len(self.locals.states) + len(self.cells)
+        return len(self._states) + len(self.locals.states) + len(self.cells) + self.plain.table.size
 
     def advance(self, state: State, data: bytes, history: bytes | bytearray = b"") -> tuple[State | None, bool]:
         """The state after `data`, or None where it is not allowed; and whether that depends on `history`.

@@ -1,17 +1,17 @@
 """The lexemes outside strings as rows of the plain table: whitespace, literals and numbers, made when first met.
 
 A plain lexeme state is a key: ("space", newlines, blanks) left to spend, ("return", blanks) after a carriage return, ("any",
-whitespace left to spend), ("layout", what must follow), ("literal", the suffixes that may follow), or ("number", machine,
-position). Space and layout stand before what comes next; literals and numbers are values, and a gap may follow them.
+whitespace left to spend), ("layout", what must follow), ("literal", the suffixes that may follow), or ("number", numeral).
+Space and layout stand before what comes next; literals and numbers are values, and a gap may follow them.
 """
 
 from __future__ import annotations
 
 from functools import cache
 
-from constrained.automaton.numbers import NumberMachine, Position, number_machine
 from constrained.automaton.tables import BYTE_CLASS, NO, NUM_CLASSES, UNRESOLVED, VALUE, YES, Table
 from constrained.grammar.number_sets import NumberSet
+from constrained.grammar.numerals import Numeral, numeral
 from constrained.options import CompileOptions
 
 # Blanks of a gap in the flexible layout; characters of a gap in the permissive spelling.
@@ -92,8 +92,7 @@ class PlainLexemes:
         if key[0] == "literal":
             suffixes: frozenset[bytes] = key[1]  # type: ignore[assignment]
             return min(suffixes, key=lambda suffix: (len(suffix), suffix))
-        machine, position = _number(key)
-        return machine.closing(position) or b""
+        return _number(key).closing or b""
 
     def _expand(self, key: PlainKey) -> tuple[bool, dict[int, PlainKey]]:
         if key[0] == "space":
@@ -113,15 +112,14 @@ class PlainLexemes:
                 if suffix:
                     groups.setdefault(suffix[0], set()).add(suffix[1:])
             return b"" in suffixes, {byte: ("literal", frozenset(group)) for byte, group in groups.items()}
-        machine, position = _number(key)
-        return machine.accepts(position), {byte: ("number", machine, to) for byte, to in machine.steps(position).items()}
+        here = _number(key)
+        return here.accepts, {byte: ("number", to) for byte, to in here.steps.items()}
 
 
-def _number(key: PlainKey) -> tuple[NumberMachine, Position]:
-    machine, position = key[1], key[2]
-    assert isinstance(machine, NumberMachine)
-    assert isinstance(position, Position)
-    return machine, position
+def _number(key: PlainKey) -> Numeral:
+    here = key[1]
+    assert isinstance(here, Numeral)
+    return here
 
 
 def _space_steps(newlines: int, blanks: int) -> dict[int, PlainKey]:
@@ -138,10 +136,8 @@ def _space_steps(newlines: int, blanks: int) -> dict[int, PlainKey]:
 def _common() -> PlainLexemes:
     """What nearly every grammar comes to: gaps, and integers and numbers without bounds, with all their states."""
     lexemes = PlainLexemes()
-    starts = [NOTHING, gap(CompileOptions())]
-    for numbers in (NumberSet(integer=True), NumberSet()):
-        machine = number_machine(numbers)
-        starts.append(("number", machine, machine.start))
+    starts: list[PlainKey] = [NOTHING, gap(CompileOptions())]
+    starts += [("number", numeral(numbers)) for numbers in (NumberSet(integer=True), NumberSet())]
     for key in starts:
         lexemes.index(key)
     at = 0

@@ -26,7 +26,6 @@ from constrained.automaton.frames import (
     Value,
 )
 from constrained.automaton.lexemes import PlainKey, PlainLexemes
-from constrained.automaton.numbers import number_machine
 from constrained.automaton.tables import (
     ASK,
     BYTE_CLASS,
@@ -41,10 +40,10 @@ from constrained.automaton.tables import (
     StringTries,
     Table,
 )
-from constrained.grammar import texts
 from constrained.grammar.items import ArrayPlan, Repeat
 from constrained.grammar.members import ObjectPlan
 from constrained.grammar.nodes import Node, Nodes
+from constrained.grammar.numerals import numeral, spellings
 from constrained.grammar.string_sets import StringSet
 from constrained.options import CompileOptions
 
@@ -176,13 +175,13 @@ class Locals:
         for texts_ in node.strings:
             yield strings.QUOTE, self._string(texts_, after)
         literal = {text.encode() for text in node.literals}
+        notation = self._nodes.notation
         for numbers in node.numbers:
-            if numbers.values is not None:
-                literal |= {text.encode() for value in numbers.values for text in texts.number_spellings(value)}
+            if numbers.values is not None and not notation.permissive:
+                literal |= {text.encode() for value in numbers.values for text in spellings(value, notation)}
                 continue
-            machine = number_machine(numbers)
-            for byte, position in machine.steps(machine.start).items():
-                yield byte, self._go(after, ("number", machine, position))
+            for byte, place in numeral(numbers, notation).steps.items():
+                yield byte, self._go(after, ("number", place))
         if literal:
             for byte, key in self._plain.steps(lexemes.literal(*literal)).items():
                 yield byte, self._go(after, key)

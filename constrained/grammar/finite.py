@@ -7,7 +7,7 @@ from fractions import Fraction
 from math import ceil, floor
 from typing import TYPE_CHECKING
 
-from constrained.grammar import texts
+from constrained.grammar import numerals, texts
 from constrained.grammar.items import ArrayPlan, Standing
 from constrained.grammar.members import ObjectPlan, Progress
 from constrained.grammar.number_sets import NumberSet
@@ -72,21 +72,22 @@ class _Listing:
     def _numbers(self, numbers: NumberSet) -> Iterator[str]:
         for value in self._number_values(numbers):
             whole = value.denominator == 1
-            yield texts.canonical(int(value)) if whole else texts.canonical(texts.parsed(texts.decimal_text(value) or "0"))
+            yield texts.canonical(int(value) if whole else texts.parsed(numerals.decimal_text(value) or "0"))
 
     def _number_values(self, numbers: NumberSet) -> Iterator[Fraction]:
         if numbers.values is not None:
-            yield from (value for value in numbers.values if texts.decimal_text(value) is not None)
+            yield from (value for value in numbers.values if self._can_be_written(value))
             return
-        low, high = numbers.lower, numbers.upper
+        low, high, step = numbers.lower, numbers.upper, numbers.step
         if low is not None and high is not None and low.value == high.value:
-            yield low.value
-            return
-        if not numbers.integer or low is None or high is None:
+            step = abs(low.value) or Fraction(1)
+        if step is None or low is None or high is None:
             raise _TooManyError
-        for number in range(ceil(low.value), floor(high.value) + 1):
-            if Fraction(number) in numbers:
-                yield Fraction(number)
+        multiples = (step * n for n in range(ceil(low.value / step), floor(high.value / step) + 1))
+        yield from (value for value in multiples if value in numbers)
+
+    def _can_be_written(self, value: Fraction) -> bool:
+        return numerals.min_number_len(NumberSet(values=frozenset((value,))), self._nodes.notation) is not None
 
     def _strings(self, strings: StringSet) -> Iterator[str]:
         values = strings.values if strings.values is not None else strings.as_language().values(self._limit)

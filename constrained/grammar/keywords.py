@@ -9,7 +9,7 @@ from typing import Any, Protocol
 
 from constrained.errors import UnsupportedKeywordError
 from constrained.grammar.formats import INEXACT
-from constrained.grammar.rules import applicators, containers, scalars, values
+from constrained.grammar.rules import applicators, containers, numbers, scalars, values
 from constrained.grammar.rules.base import Keyword
 from constrained.grammar.schema import Subschema, escape
 
@@ -38,10 +38,11 @@ RULES: dict[str, Keyword] = {
     "maxLength": Keyword(scalars.string, scalars.not_string),
     "pattern": Keyword(scalars.pattern, scalars.not_pattern),
     "format": Keyword(scalars.format_, scalars.not_format),
-    "minimum": Keyword(scalars.number, scalars.not_number),
-    "maximum": Keyword(scalars.number, scalars.not_number),
-    "exclusiveMinimum": Keyword(scalars.number, scalars.not_number),
-    "exclusiveMaximum": Keyword(scalars.number, scalars.not_number),
+    "multipleOf": Keyword(numbers.multiple_of, numbers.not_multiple_of),
+    "minimum": Keyword(numbers.bounds, numbers.not_bounds),
+    "maximum": Keyword(numbers.bounds, numbers.not_bounds),
+    "exclusiveMinimum": Keyword(numbers.bounds, numbers.not_bounds),
+    "exclusiveMaximum": Keyword(numbers.bounds, numbers.not_bounds),
     "$ref": Keyword(applicators.ref, applicators.not_ref),
     "allOf": Keyword(applicators.all_of, applicators.not_all_of),
     "anyOf": Keyword(applicators.any_of, applicators.not_any_of),
@@ -56,7 +57,6 @@ RULES: dict[str, Keyword] = {
 
 # Keywords that assert and have no rule yet: (first draft, last draft, the values with which they assert nothing).
 REFUSED: dict[str, tuple[int, int, tuple[Any, ...]]] = {
-    "multipleOf": (4, 9999, ()),
     "unevaluatedItems": (2019, 9999, (True, {})),
     "unevaluatedProperties": (2019, 9999, (True, {})),
     "$recursiveRef": (2019, 2019, ()),

@@ -15,12 +15,12 @@ from threading import RLock, get_ident
 from typing import Any
 
 from constrained.errors import FuelError, SchemaError, UnsatisfiableSchemaError
-from constrained.grammar import keywords, texts
+from constrained.grammar import keywords, numerals, texts
 from constrained.grammar.finite import few_values
 from constrained.grammar.items import ArrayPlan
 from constrained.grammar.language import LanguageFuelError
 from constrained.grammar.members import ObjectPlan
-from constrained.grammar.number_sets import NumberSet
+from constrained.grammar.number_sets import NumberSet, union
 from constrained.grammar.schema import SchemaDocument, Subschema
 from constrained.grammar.shapes import (
     ANY,
@@ -74,6 +74,7 @@ class Nodes:
     def __init__(self, schema: Any, options: CompileOptions) -> None:
         self.asserts_formats = options.formats == "assert"
         self.any_order = options.property_order == "any"
+        self.notation = numerals.Notation.of(options)
         self._limits = options.limits
         self.max_key_classes, self.max_alternatives = options.limits.max_key_classes, options.limits.max_alternatives
         self.document = SchemaDocument(schema, options.registry)
@@ -220,7 +221,7 @@ class Nodes:
     def _is_plainly_empty(self, arm: Arm, depth: int) -> bool:
         if arm.kinds & {NULL, TRUE, FALSE}:
             return False
-        if NUMBER in arm.kinds and texts.min_number_len(arm.number) is not None:
+        if NUMBER in arm.kinds and numerals.min_number_len(arm.number, self.notation) is not None:
             return False
         if STRING in arm.kinds and texts.min_string_len(arm.string) is not None:
             return False
@@ -333,7 +334,7 @@ class Nodes:
         return Node(
             key,
             kinds & {NULL, TRUE, FALSE},
-            _merge_numbers(arm.number for arm in arms if NUMBER in arm.kinds),
+            union(arm.number for arm in arms if NUMBER in arm.kinds),
             _merge_strings(arm.string for arm in arms if STRING in arm.kinds),
             tuple(dict.fromkeys(arm.array for arm in arms if ARRAY in arm.kinds)),
             tuple({arm.object.identity: arm.object for arm in arms if OBJECT in arm.kinds}.values()),
@@ -392,7 +393,7 @@ class Nodes:
 
     def _measure_node(self, node: Node) -> int:
         lengths = [len(literal) for literal in node.literals]
-        lengths += [length for s in node.numbers if (length := texts.min_number_len(s)) is not None]
+        lengths += [length for s in node.numbers if (length := numerals.min_number_len(s, self.notation)) is not None]
         lengths += [length for s in node.strings if (length := texts.min_string_len(s)) is not None]
         lengths += [self.array_len(shape) for shape in node.arrays]
         lengths += [self.object_len(shape) for shape in node.objects]
@@ -400,7 +401,7 @@ class Nodes:
 
     def _measure_arm(self, arm: Arm) -> int:
         lengths = [len(kind) for kind in arm.kinds & {NULL, TRUE, FALSE}]
-        if NUMBER in arm.kinds and (length := texts.min_number_len(arm.number)) is not None:
+        if NUMBER in arm.kinds and (length := numerals.min_number_len(arm.number, self.notation)) is not None:
             lengths.append(length)
         if STRING in arm.kinds and (length := texts.min_string_len(arm.string)) is not None:
             lengths.append(length)
@@ -422,7 +423,7 @@ class Nodes:
 
     def _trim(self) -> None:
         for node in self._fresh.values():
-            node.numbers = tuple(s for s in node.numbers if texts.min_number_len(s) is not None)
+            node.numbers = tuple(s for s in node.numbers if numerals.min_number_len(s, self.notation) is not None)
             node.strings = tuple(s for s in node.strings if texts.min_string_len(s) is not None)
             node.arrays = tuple(self._trim_array(s) for s in node.arrays if self.array_len(s) < INFINITE)
             node.objects = tuple(s for s in node.objects if self.object_len(s) < INFINITE)
@@ -435,16 +436,6 @@ class Nodes:
         if self.is_empty(shape.rest):
             return replace(shape, max_items=min(shape.max_items, len(shape.prefix)))
         return shape
-
-
-def _merge_numbers(sets: Iterable[NumberSet]) -> tuple[NumberSet, ...]:
-    """The union: finite sets in one, and nothing beside a set that holds it."""
-    distinct = list(dict.fromkeys(sets))
-    if NumberSet() in distinct:
-        return (NumberSet(),)
-    infinite = [s for s in distinct if s.values is None]
-    finite = frozenset(v for s in distinct if s.values is not None for v in s.values if not any(v in i for i in infinite))
-    return (*infinite, *((NumberSet(values=finite),) if finite else ()))
 
 
 def _merge_strings(sets: Iterable[StringSet]) -> tuple[StringSet, ...]:

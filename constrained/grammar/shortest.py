@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Set
 
-from constrained.grammar import texts
+from constrained.grammar import numerals, texts
 from constrained.grammar.items import ArrayPlan, Standing
 from constrained.grammar.members import ObjectPlan, Progress
 from constrained.grammar.nodes import INFINITE, Nodes
@@ -46,8 +46,8 @@ class Shortest:
             if len(literal) == length:
                 return literal.encode()
         for numbers in node.numbers:
-            if texts.min_number_len(numbers) == length:
-                return (texts.shortest_number(numbers) or "").encode()
+            if numerals.min_number_len(numbers, self._nodes.notation) == length:
+                return (numerals.shortest_number(numbers, self._nodes.notation) or "").encode()
         for strings in node.strings:
             if texts.min_string_len(strings) == length:
                 return texts.shortest_string(strings) or b""

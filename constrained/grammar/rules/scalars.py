@@ -1,4 +1,4 @@
-"""Rules for strings and numbers: lengths, `pattern`, `format` and bounds."""
+"""Rules for strings: lengths, `pattern` and `format`."""
 
 from __future__ import annotations
 
@@ -9,10 +9,9 @@ from constrained.errors import UnsupportedKeywordError
 from constrained.grammar.formats import FORMATS, OLDER_FORMATS, Format, Strings
 from constrained.grammar.language import ANYTHING as ANY_STRING
 from constrained.grammar.language import Language, PatternError, from_pattern
-from constrained.grammar.number_sets import Bound, NumberSet
-from constrained.grammar.rules.base import Context, count, exact, expect
+from constrained.grammar.rules.base import Context, count, expect
 from constrained.grammar.schema import Subschema
-from constrained.grammar.shapes import ANY, NUMBER, STRING, Arm
+from constrained.grammar.shapes import ANY, STRING, Arm
 from constrained.grammar.string_sets import UNBOUNDED, StringSet
 
 
@@ -79,31 +78,3 @@ def _strings(form: Format | Strings) -> Language:
     for source in form.none_of:
         language &= ~from_pattern(source, anchored=True)
     return language
-
-
-def number(context: Context, sub: Subschema) -> list[Arm]:
-    """`minimum`, `maximum`, `exclusiveMinimum`, `exclusiveMaximum` (draft 4: booleans beside the plain bounds)."""
-    return [Arm(number=NumberSet(_bound(sub, "Minimum", 1), _bound(sub, "Maximum", -1)))]
-
-
-def not_number(context: Context, sub: Subschema) -> list[Arm]:
-    """A number beyond a bound."""
-    [arm] = number(context, sub)
-    low, high = arm.number.lower, arm.number.upper
-    wrong = [NumberSet(upper=Bound(low.value, not low.exclusive))] if low is not None else []
-    wrong += [NumberSet(lower=Bound(high.value, not high.exclusive))] if high is not None else []
-    return [replace(ANY.only(NUMBER), number=other) for other in wrong]
-
-
-def _bound(sub: Subschema, name: str, sign: int) -> Bound | None:
-    plain, exclusive = name.lower(), f"exclusive{name}"
-    bound = Bound(exact(sub.contents[plain], sub, plain)) if plain in sub.contents else None
-    if exclusive not in sub.contents:
-        return bound
-    if sub.draft == 4:
-        flag = expect(sub, exclusive, bool, "a boolean (draft 4)")
-        return replace(bound, exclusive=flag) if bound is not None else None
-    value = exact(sub.contents[exclusive], sub, exclusive)
-    if bound is None or (value - bound.value) * sign >= 0:
-        return Bound(value, exclusive=True)
-    return bound

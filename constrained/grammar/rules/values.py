@@ -63,7 +63,8 @@ def not_type(context: Context, sub: Subschema) -> list[Arm]:
     """None of the types."""
     [arm] = type_(context, sub)
     rest = [Arm(ALL_KINDS - arm.kinds)]
-    return [*rest, replace(ANY.only(NUMBER), number=NumberSet(fractional=True))] if arm.number.integer else rest
+    fractional = NumberSet(not_multiple_of=frozenset((Fraction(1),)))
+    return [*rest, replace(ANY.only(NUMBER), number=fractional)] if arm.number.integer else rest
 
 
 def enum(context: Context, sub: Subschema) -> list[Arm]:
