@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence as Seq
+
 import numpy as np
 import torch
 from torch import Tensor
@@ -9,6 +11,7 @@ from torch import Tensor
 from constrained.decode.attention import AttentionTraits, LayerShape
 from constrained.decode.attention_kernels import BLOCK_LEN, attend, write_kv
 from constrained.decode.batch import PackedBatch
+from constrained.decode.blocks import Copy
 from constrained.decode.dense_attention import dense_attention
 
 # dtype of the cache -> (integers of the same width, left shift that makes them float32)
@@ -30,6 +33,11 @@ class CpuPagedAttention:
         self._values = {i: blocks(s.num_kv_heads, BLOCK_LEN, s.value_dim) for i, s in layers.items()}
         self._key_bits = {i: t.view(self._bits).numpy() for i, t in self._keys.items()}
         self._value_bits = {i: t.view(self._bits).numpy() for i, t in self._values.items()}
+
+    def copy_blocks(self, copies: Seq[Copy]) -> None:
+        for memory in (*self._keys.values(), *self._values.values()):
+            for source, target in copies:
+                memory[target] = memory[source]
 
     def begin(self, batch: PackedBatch) -> None:
         counts = np.diff(batch.row_starts)

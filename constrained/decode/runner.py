@@ -15,6 +15,7 @@ from torch import Tensor
 from constrained.decode.attention import ATTENTION_NAME, AttentionBackend, LayerShape, ShapeRecorder, active
 from constrained.decode.attention_kernels import BLOCK_LEN
 from constrained.decode.batch import PackedBatch, Span, pack
+from constrained.decode.blocks import Copy
 from constrained.decode.cpu_attention import CPU_DTYPES, CpuPagedAttention
 from constrained.decode.torch_attention import TorchPagedAttention
 from constrained.errors import UnsupportedModelError
@@ -58,8 +59,10 @@ class ModelRunner:
         bounds = [k["original_max_position_embeddings"] for k in kinds if k.get("rope_type") == "longrope"]
         return min(bounds, default=None)
 
-    def forward(self, spans: Seq[Span]) -> Tensor:
-        """Logits [spans that want them, vocabulary], each of its span's last row."""
+    def forward(self, spans: Seq[Span], copies: Seq[Copy] = ()) -> Tensor:
+        """Logits [rows that are wanted, vocabulary] in the order of the spans; `copies` of blocks are made first."""
+        if copies:
+            self._backend.copy_blocks(copies)
         return self._run(pack(spans), self._backend)
 
     @torch.inference_mode()
@@ -87,7 +90,7 @@ class ModelRunner:
         self.model.set_attn_implementation(ATTENTION_NAME)
         recorder = ShapeRecorder()
         try:
-            self._run(pack([Span([0, 0], 0, [0], True)]), recorder)
+            self._run(pack([Span([0, 0], 0, [0], 1)]), recorder)
         except Exception as error:
             raise self.refusal(f"its forward pass fails on a packed row: {error}") from error
         if not recorder.layers:
