@@ -197,12 +197,13 @@ class Scheduler:
             self.num_cached += sequence.usage.cached_tokens
 
     def _is_being_computed(self, sequence: Sequence) -> bool:
-        """Whether a running sequence is about to fill the next block that both begin with."""
+        """Whether a running sequence is about to compute what both begin with, and enough of it to wait for."""
         block_len, tokens = self._blocks.block_len, sequence.tokens
         for other in self.running:
             if not _is_decoding(other):
-                end = (other.num_computed // block_len + 1) * block_len
-                if end < min(len(tokens), len(other.tokens)) and tokens[:end] == other.tokens[:end]:
+                start = other.num_computed // block_len * block_len
+                end = min(start + block_len, len(tokens) - 1, len(other.tokens))
+                if end - start >= block_len // 2 and tokens[:end] == other.tokens[:end]:
                     return True
         return False
 

@@ -39,20 +39,24 @@ class LogitShaper:
         self._ends = np.zeros(64, np.bool_)
         self.see(prompt)
         for token, bias in params.logit_bias.items():
-            self._bias[self._place(token)] = bias
+            place = self._place(token)
+            self._bias[place] = bias
         if params.min_tokens:
             for token in end_token_ids:
-                self._ends[self._place(token)] = True
+                place = self._place(token)
+                self._ends[place] = True
 
     def see(self, prompt: Iterable[int]) -> None:
         """More tokens that the model sees and did not say."""
         if self._params.repetition_penalty != 1.0:
             for token in prompt:
-                self._in_prompt[self._place(token)] = True
+                place = self._place(token)
+                self._in_prompt[place] = True
 
     def add(self, token_id: int) -> None:
         """One more token of the output."""
-        self._counts[self._place(token_id)] += 1
+        place = self._place(token_id)
+        self._counts[place] += 1
 
     def adjustment(self, num_output: int, drafts: Seq[int] = ()) -> Adjustment:
         """For the logits after `num_output` tokens, the last of which are `drafts` that were not added."""
@@ -70,6 +74,7 @@ class LogitShaper:
         return Adjustment(self._ids[:size].copy(), scale, shift.astype(np.float32))
 
     def _place(self, token_id: int) -> int:
+        """The token's index into the arrays, which may be other ones afterwards."""
         place = self._places.get(token_id)
         if place is None:
             place = self._places[token_id] = len(self._places)

@@ -33,11 +33,12 @@ async def engine(model: TinyModel, **options: Any) -> AsyncIterator[AsyncEngine]
 
 async def read(generation: Generation) -> Chunk:
     """All chunks as one."""
-    data, tokens = b"", ()
+    data, tokens, logprobs = b"", (), ()
     async for chunk in generation:
         data += chunk.data
         tokens += chunk.token_ids
-    return Chunk(data, tokens, chunk.finish_reason, chunk.error, chunk.usage)
+        logprobs += chunk.logprobs
+    return Chunk(data, tokens, chunk.finish_reason, chunk.error, chunk.usage, logprobs, chunk.stop_string)
 
 
 async def read_all(generations: list[Generation]) -> list[Chunk]:
