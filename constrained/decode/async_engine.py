@@ -120,6 +120,10 @@ class AsyncEngine:
         generation.start(self._engine.submit(prompt_token_ids, params, grammar, generation))
         return generation
 
+    @property
+    def model(self) -> ServedModel:
+        return self._engine.model
+
     def stats(self) -> EngineStats:
         return self._engine.stats()
 

@@ -16,6 +16,7 @@ from typing import Any
 
 from constrained.decode.admission import admit
 from constrained.decode.blocks import BlockManager
+from constrained.decode.draft_model import DraftModel
 from constrained.decode.linears import pack_linears
 from constrained.decode.options import EngineOptions, ServedModel
 from constrained.decode.request import SamplingParams
@@ -23,7 +24,7 @@ from constrained.decode.runner import ModelRunner
 from constrained.decode.scheduler import Scheduler, Work
 from constrained.decode.selftest import check_model
 from constrained.decode.sequence import GrammarLike, Sequence
-from constrained.decode.speculation import PromptLookup, Speculator, allowed_drafts
+from constrained.decode.speculation import PromptLookup, Speculation, Speculator, allowed_drafts
 from constrained.decode.stats import EngineStats
 from constrained.decode.steering import Command, Steering
 from constrained.decode.stepper import Delivery, Stepper
@@ -46,9 +47,7 @@ class Engine:
         self._scheduler = Scheduler(self._blocks, limits)
         self._stepper = Stepper(model, self.options, self._runner, self._scheduler)
         self._steering = Steering(self._scheduler, self.max_len)
-        self._speculator: Speculator | None = None
-        if self.options.speculation is not None:
-            self._speculator = PromptLookup(self.options.speculation)
+        self._speculator = self._make_speculator()
         self._deliver = deliver
         self._inbox: deque[Sequence] = deque()
         self._commands: deque[Command] = deque()
@@ -145,6 +144,8 @@ class Engine:
             self._end_all()
             self._stepper.worker.close()
             self._runner.close()
+            if self._speculator is not None:
+                self._speculator.close()
 
     def _await_work(self) -> bool:
         """Sleep until there is something to do; False when closing."""
@@ -223,12 +224,23 @@ class Engine:
             elif sequence.is_late and not sequence.is_thinking:
                 self._stepper.jump(sequence)
 
+    def _make_speculator(self) -> Speculator | None:
+        options = self.options
+        if options.draft_model is not None:
+            return DraftModel(options.draft_model, self.model, options)
+        return PromptLookup(options.speculation) if options.speculation is not None else None
+
     def _add_drafts(self, work: list[Work]) -> None:
-        options, speculator = self.options.speculation, self._speculator
+        options, speculator = self.options.speculation or Speculation(), self._speculator
         sampling = [w for w in work if w.samples]
-        if options is None or speculator is None or not 0 < len(sampling) <= options.max_batch or len(sampling) < len(work):
+        if speculator is None or not 0 < len(sampling) <= options.max_batch or len(sampling) < len(work):
             return
-        guesses = speculator.propose([w.sequence for w in sampling], options.num_tokens)
+        try:
+            guesses = speculator.propose([w.sequence for w in sampling], options.num_tokens)
+        except Exception:
+            _log.exception("speculation failed; the engine goes on without it")
+            self._speculator = None
+            return
         for w, drafts in zip(sampling, guesses, strict=True):
             self._scheduler.add_drafts(w, _drafts_for(w, drafts))
 

@@ -47,7 +47,10 @@ class Speculator(Protocol):
         """At most `num_tokens` guesses for each sequence."""
 
     def forget(self, sequence: Sequence) -> None:
-        """The sequence has ended or lost its place."""
+        """The sequence has ended."""
+
+    def close(self) -> None:
+        """Give back what it holds."""
 
 
 class PromptLookup:
@@ -64,6 +67,9 @@ class PromptLookup:
     def forget(self, sequence: Sequence) -> None:
         self._indices.pop(sequence, None)
 
+    def close(self) -> None:
+        self._indices.clear()
+
     def _index(self, sequence: Sequence) -> _NgramIndex:
         if sequence not in self._indices:
             self._indices[sequence] = _NgramIndex(range(self._longest, self._shortest - 1, -1))
@@ -77,14 +83,18 @@ class _NgramIndex:
         self._lengths = lengths
         self._ends: dict[tuple[int, ...], int] = {}
         self._num_seen = 0
+        self._last_seen = -1
 
     def propose(self, tokens: list[int], num_tokens: int) -> list[int]:
+        if len(tokens) <= self._num_seen or tokens[self._num_seen - 1] != self._last_seen:
+            self._ends, self._num_seen = {}, 0  # the context was replaced
         # The end of the text itself is no place to go on from, so the last token is not entered yet.
         for end in range(self._num_seen + 1, len(tokens)):
             for length in self._lengths:
                 if length <= end:
                     self._ends[tuple(tokens[end - length : end])] = end
         self._num_seen = len(tokens) - 1
+        self._last_seen = tokens[self._num_seen - 1]
         for length in self._lengths:
             found = self._ends.get(tuple(tokens[-length:])) if length <= len(tokens) else None
             if found is not None:

@@ -22,6 +22,7 @@ from constrained.decode.runner import ModelRunner
 from constrained.decode.sampler import Sampler
 from constrained.decode.scheduler import Plan, Scheduler, Work
 from constrained.decode.sequence import Sequence
+from constrained.decode.speculation import Speculation
 from constrained.decode.stats import StepClock
 
 _log = logging.getLogger(__name__)
@@ -51,7 +52,7 @@ class Stepper:
         self._runner = runner
         self._scheduler = scheduler
         self._patience_s = options.mask_patience_s
-        rows_per_sequence = 1 + (options.speculation.num_tokens if options.speculation else 0)
+        rows_per_sequence = 1 + (options.speculation or Speculation()).num_tokens
         capacity = max(options.mask_rows, options.limits.max_running * rows_per_sequence) + 1
         self.rows = RowTable(capacity, model.vocabulary.num_words, runner.device)
         self.sampler = Sampler(self.rows.table)
