@@ -14,12 +14,11 @@ from constrained.decode.batch import Span
 from constrained.decode.blocks import BlockManager, BlockTable
 from constrained.decode.choices import Choice
 from constrained.decode.decisions import LogitRow, RowDecider
-from constrained.decode.linears import pack_linears
 from constrained.decode.options import EngineOptions, ServedModel
+from constrained.decode.preparation import prepare
 from constrained.decode.rows import RowTable
 from constrained.decode.runner import ModelRunner
 from constrained.decode.sampler import Sampler
-from constrained.decode.selftest import check_model
 from constrained.decode.sequence import Sequence
 from constrained.errors import OptionError
 
@@ -42,7 +41,7 @@ class DraftModel:
             raise OptionError(f"{draft.name} has another vocabulary than {target.name}: it cannot guess for it", "draft_model")
         self._max_len = draft.context_len
         self._runner = ModelRunner(draft.hf, draft.name, options.kv_bytes, options.limits.max_running * draft.context_len)
-        check_model(self._runner, pack_linears if options.pack_linears else None)
+        prepare(self._runner, options)
         self._blocks = BlockManager(self._runner.num_blocks, self._runner.block_len)
         self._rows = RowTable(options.mask_rows + options.limits.max_running, draft.vocabulary.num_words, self._runner.device)
         self._decider = RowDecider(self._rows, Sampler(self._rows.table))

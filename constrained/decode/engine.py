@@ -17,12 +17,11 @@ from typing import Any
 from constrained.decode.admission import admit
 from constrained.decode.blocks import BlockManager
 from constrained.decode.draft_model import DraftModel
-from constrained.decode.linears import pack_linears
 from constrained.decode.options import EngineOptions, ServedModel
+from constrained.decode.preparation import prepare
 from constrained.decode.request import SamplingParams
 from constrained.decode.runner import ModelRunner
 from constrained.decode.scheduler import Scheduler, Work
-from constrained.decode.selftest import check_model
 from constrained.decode.sequence import GrammarLike, Sequence
 from constrained.decode.speculation import PromptLookup, Speculation, Speculator, allowed_drafts
 from constrained.decode.stats import EngineStats
@@ -41,7 +40,7 @@ class Engine:
         self.options = options or EngineOptions()
         limits = self.options.limits
         self._runner = ModelRunner(model.hf, model.name, self.options.kv_bytes, limits.max_running * model.context_len)
-        check_model(self._runner, pack_linears if self.options.pack_linears else None)
+        prepare(self._runner, self.options)
         self._blocks = BlockManager(self._runner.num_blocks, self._runner.block_len)
         self.max_len = min(model.context_len, self._blocks.capacity, self._runner.max_positions or model.context_len)
         self._scheduler = Scheduler(self._blocks, limits)

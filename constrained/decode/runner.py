@@ -17,6 +17,7 @@ from constrained.decode.attention_kernels import BLOCK_LEN
 from constrained.decode.batch import PackedBatch, Span, pack
 from constrained.decode.blocks import Copy
 from constrained.decode.cpu_attention import CPU_DTYPES, CpuPagedAttention
+from constrained.decode.fused import FusedForward, is_fusable
 from constrained.decode.torch_attention import TorchPagedAttention
 from constrained.errors import UnsupportedModelError
 
@@ -46,6 +47,7 @@ class ModelRunner:
         block_bytes = sum(_token_bytes(shape, self.dtype) for shape in self.recorder.layers.values()) * BLOCK_LEN
         self.num_blocks = max(_FEWEST_BLOCKS, min(kv_bytes // block_bytes, -(-max_tokens // BLOCK_LEN)))
         self._backend = self._make_backend(self.recorder.layers)
+        self._fused: FusedForward | None = None
 
     @property
     def max_positions(self) -> int | None:
@@ -63,7 +65,25 @@ class ModelRunner:
         """Logits [rows that are wanted, vocabulary] in the order of the spans; `copies` of blocks are made first."""
         if copies:
             self._backend.copy_blocks(copies)
-        return self._run(pack(spans), self._backend)
+        batch = pack(spans)
+        return self._run_fused(self._fused, batch) if self._fused is not None else self._run(batch, self._backend)
+
+    @property
+    def is_fused(self) -> bool:
+        return self._fused is not None
+
+    def fuse(self) -> None:
+        """Compute by our own forward pass from now on, where there is one for this model."""
+        if isinstance(self._backend, CpuPagedAttention) and is_fusable(self.model, self.recorder.traits):
+            self._fused = FusedForward(self.model, self._backend, self.recorder.traits)
+
+    def unfuse(self) -> None:
+        self._fused = None
+
+    @torch.inference_mode()
+    def _run_fused(self, fused: FusedForward, batch: PackedBatch) -> Tensor:
+        self.called_layers = list(range(fused.num_layers))
+        return fused.logits(batch)
 
     @torch.inference_mode()
     def _run(self, batch: PackedBatch, backend: AttentionBackend) -> Tensor:
