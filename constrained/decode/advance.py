@@ -7,7 +7,7 @@ model: the tokens that the grammar forces, and, where the budget or the time is 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Collection
 
 from constrained.decode.sequence import MatcherLike, Sequence
 from constrained.errors import InternalError
@@ -55,8 +55,7 @@ def jump(sequence: Sequence) -> list[int]:
 def _force(sequence: Sequence, matcher: MatcherLike) -> list[int]:
     """Append what the grammar forces, as far as the budget holds the shortest completion after it."""
     added = []
-    forced_tokens: Callable[[], list[int]] | None = getattr(matcher, "forced_tokens", None)
-    for token in forced_tokens() if forced_tokens is not None else ():
+    for token in matcher.forced_tokens():
         to_end = _accepted(matcher, token)
         if to_end > sequence.remaining - 1:
             matcher.rollback(1)

@@ -44,6 +44,8 @@ class MatcherLike(Protocol):
 
     def closing_token(self) -> int: ...
 
+    def forced_tokens(self) -> list[int]: ...
+
 
 class GrammarLike(Protocol):
     """What the engine asks of a compiled grammar."""

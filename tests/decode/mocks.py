@@ -172,3 +172,6 @@ class ArrayMatcher:
 
     def closing_token(self) -> int:
         return {"start": ord("["), "value": ord("1"), "end": EOS}.get(self.place.phase, ord("]"))
+
+    def forced_tokens(self) -> list[int]:
+        return []
