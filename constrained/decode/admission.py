@@ -9,6 +9,8 @@ from constrained.decode.options import ServedModel
 from constrained.decode.request import SamplingParams
 from constrained.decode.seeds import SeededStream
 from constrained.decode.sequence import GrammarLike, Sequence
+from constrained.decode.shaping import LogitShaper
+from constrained.decode.stops import StopText
 from constrained.errors import BudgetError, ContextLengthError, RequestError
 
 
@@ -24,28 +26,35 @@ def admit(
     leaves after the prompt.
 
     Raises `ContextLengthError` where the prompt leaves no room (or not enough for the smallest document), `BudgetError`
-    where `max_tokens` itself cannot hold the smallest document, `RequestError` for a prompt that is empty or foreign.
+    where `max_tokens` itself cannot hold the smallest document, `RequestError` for a prompt that is empty or foreign, for
+    biases of foreign tokens, and for stop strings beside a grammar.
     """
     tokens = [int(token) for token in prompt_token_ids]
     _check_prompt(tokens, model)
+    _check_token_ids(params, model)
     room = max_len - len(tokens)
     needed = 1
     matcher = None
     if grammar is not None:
-        if grammar.vocabulary.fingerprint != model.vocabulary.fingerprint:
-            raise RequestError(f"the grammar was compiled for another vocabulary than that of {model.name}", "grammar")
+        _check_grammar(grammar, params, model)
         needed = grammar.min_tokens
-        if params.max_tokens < needed:
-            raise BudgetError(
-                f"max_tokens is {params.max_tokens}, but the smallest document may take {needed} tokens", "max_tokens"
-            )
         matcher = grammar.matcher()
     if room < needed:
         raise ContextLengthError(
             f"the prompt has {len(tokens)} tokens, at most {max_len} fit: it leaves {room}, {needed} are needed",
             "prompt",
         )
-    return Sequence(tokens, params, min(params.max_tokens, room), matcher, SeededStream(params.seed), owner)
+    ends = model.eos_token_ids | params.stop_token_ids
+    return Sequence(
+        tokens,
+        params,
+        min(params.max_tokens, room),
+        matcher,
+        SeededStream(params.seed),
+        owner,
+        LogitShaper(params, tokens, ends) if params.shapes_logits else None,
+        StopText(params.stop) if params.stop else None,
+    )
 
 
 def _check_prompt(tokens: list[int], model: ServedModel) -> None:
@@ -54,3 +63,22 @@ def _check_prompt(tokens: list[int], model: ServedModel) -> None:
     for token in tokens:
         if not 0 <= token < model.vocabulary.size:
             raise RequestError(f"token {token} of the prompt is not in the vocabulary of {model.vocabulary.size}", "prompt")
+
+
+def _check_token_ids(params: SamplingParams, model: ServedModel) -> None:
+    for name, ids in (("logit_bias", params.logit_bias), ("stop_token_ids", params.stop_token_ids)):
+        for token in ids:
+            if not 0 <= token < model.vocabulary.size:
+                raise RequestError(f"token {token} of {name} is not in the vocabulary of {model.vocabulary.size}", name)
+
+
+def _check_grammar(grammar: GrammarLike, params: SamplingParams, model: ServedModel) -> None:
+    if grammar.vocabulary.fingerprint != model.vocabulary.fingerprint:
+        raise RequestError(f"the grammar was compiled for another vocabulary than that of {model.name}", "grammar")
+    for name in ("stop", "stop_token_ids"):
+        if getattr(params, name):
+            raise RequestError(f"{name} would cut a document before the end that its grammar gives it; leave it out", name)
+    if params.max_tokens < grammar.min_tokens:
+        raise BudgetError(
+            f"max_tokens is {params.max_tokens}, but the smallest document may take {grammar.min_tokens} tokens", "max_tokens"
+        )

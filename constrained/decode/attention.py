@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterator
+from collections.abc import Sequence as Seq
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, Protocol
@@ -18,6 +19,7 @@ from torch import Tensor
 from transformers import AttentionInterface
 
 from constrained.decode.batch import PackedBatch
+from constrained.decode.blocks import Copy
 from constrained.errors import InternalError
 
 ATTENTION_NAME = "constrained_paged"
@@ -44,6 +46,9 @@ class LayerShape:
 
 class AttentionBackend(Protocol):
     """Holds the keys and values of every layer in blocks, and attends to them."""
+
+    def copy_blocks(self, copies: Seq[Copy]) -> None:
+        """Copy whole blocks (source, target) in every layer, one after the other."""
 
     def begin(self, batch: PackedBatch) -> None:
         """Prepare for the layers of one step."""
@@ -103,6 +108,9 @@ class ShapeRecorder:
     def __init__(self) -> None:
         self.layers: dict[int, LayerShape] = {}
         self.traits: dict[int, AttentionTraits] = {}
+
+    def copy_blocks(self, copies: Seq[Copy]) -> None:
+        """Nothing to copy: nothing is kept."""
 
     def begin(self, batch: PackedBatch) -> None:
         """Nothing to prepare: nothing is kept."""

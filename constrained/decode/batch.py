@@ -14,12 +14,15 @@ from numpy.typing import NDArray
 
 @dataclass(frozen=True, slots=True)
 class Span:
-    """The tokens that one sequence feeds in one step: `token_ids` at positions `start` and on."""
+    """The tokens that one sequence feeds in one step: `token_ids` at positions `start` and on.
+
+    The logits of its last `num_logits` rows are wanted.
+    """
 
     token_ids: Seq[int]
     start: int
     blocks: Seq[int]
-    wants_logits: bool
+    num_logits: int
 
     @property
     def end(self) -> int:
@@ -35,7 +38,7 @@ class PackedBatch:
     row_starts: NDArray[np.int64]  # [S + 1]
     ends: NDArray[np.int64]  # [S]
     tables: NDArray[np.int64]  # [S, most blocks of a sequence]
-    logit_rows: NDArray[np.int64]  # [sequences that want logits], their last rows
+    logit_rows: NDArray[np.int64]  # [rows whose logits are wanted]
 
     @property
     def num_rows(self) -> int:
@@ -55,11 +58,14 @@ def pack(spans: Seq[Span]) -> PackedBatch:
     for table, span in zip(tables, spans, strict=True):
         table[: len(span.blocks)] = span.blocks
     starts = np.array([span.start for span in spans], np.int64)
+    stops = row_starts[1:].tolist()
     return PackedBatch(
         token_ids=np.array([i for span in spans for i in span.token_ids], np.int64),
         positions=np.arange(row_starts[-1]) + np.repeat(starts - row_starts[:-1], counts),
         row_starts=row_starts,
         ends=starts + counts,
         tables=tables,
-        logit_rows=np.array([row_starts[i + 1] - 1 for i, span in enumerate(spans) if span.wants_logits], np.int64),
+        logit_rows=np.array(
+            [row for stop, span in zip(stops, spans, strict=True) for row in range(stop - span.num_logits, stop)], np.int64
+        ),
     )

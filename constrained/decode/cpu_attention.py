@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence as Seq
+
 import numpy as np
 import torch
 from torch import Tensor
@@ -9,7 +11,9 @@ from torch import Tensor
 from constrained.decode.attention import AttentionTraits, LayerShape
 from constrained.decode.attention_kernels import BLOCK_LEN, attend, write_kv
 from constrained.decode.batch import PackedBatch
+from constrained.decode.blocks import Copy
 from constrained.decode.dense_attention import dense_attention
+from constrained.decode.fused_kernels import Bits, Floats, attend_layer
 
 # dtype of the cache -> (integers of the same width, left shift that makes them float32)
 CPU_DTYPES = {torch.float32: (torch.int32, 0), torch.bfloat16: (torch.uint16, 16)}
@@ -31,6 +35,11 @@ class CpuPagedAttention:
         self._key_bits = {i: t.view(self._bits).numpy() for i, t in self._keys.items()}
         self._value_bits = {i: t.view(self._bits).numpy() for i, t in self._values.items()}
 
+    def copy_blocks(self, copies: Seq[Copy]) -> None:
+        for memory in (*self._keys.values(), *self._values.values()):
+            for source, target in copies:
+                memory[target] = memory[source]
+
     def begin(self, batch: PackedBatch) -> None:
         counts = np.diff(batch.row_starts)
         sequence_of = np.repeat(np.arange(batch.num_sequences), counts)
@@ -38,6 +47,39 @@ class CpuPagedAttention:
         self._slots = batch.tables[sequence_of, batch.positions // BLOCK_LEN] * BLOCK_LEN + batch.positions % BLOCK_LEN
         self._short = np.flatnonzero(counts <= _MOST_KERNEL_ROWS)
         self._long = [int(i) for i in np.flatnonzero(counts > _MOST_KERNEL_ROWS)]
+
+    @property
+    def has_long_spans(self) -> bool:
+        """Whether this step holds more tokens of one sequence than the kernels take."""
+        return bool(self._long)
+
+    def attend_rows(self, layer: int, qkv: Bits, cos: Floats, sin: Floats, traits: AttentionTraits, out: Bits) -> None:
+        """A whole layer of short spans: `qkv` [N, (query heads + 2 kv heads) * dim] as it leaves its product -> out [N, ...].
+
+        `cos` and `sin` [N, dim / 2] turn queries and keys. Not for layers with sinks or a soft cap.
+        """
+        batch, keys = self._batch, self._key_bits[layer]
+        num_rows, dim = len(qkv), keys.shape[2]
+        num_heads = qkv.shape[1] // dim - 2 * keys.shape[1]
+        attend_layer(
+            qkv,
+            cos,
+            sin,
+            keys,
+            self._value_bits[layer],
+            self._slots,
+            self._shift,
+            np.empty((num_rows, num_heads, dim), np.uint32),
+            self._short,
+            batch.row_starts,
+            batch.ends,
+            batch.tables,
+            traits.scaling,
+            traits.window,
+            _NO_SINKS,
+            np.empty((num_rows, num_heads * dim), np.uint32),
+            out,
+        )
 
     def attend(self, layer: int, query: Tensor, key: Tensor, value: Tensor, traits: AttentionTraits) -> Tensor:
         write_kv(

@@ -1,6 +1,7 @@
 """The decoding loop: one thread that schedules, computes, samples and delivers, step by step.
 
-Knows nothing of asyncio or HTTP. Other threads only submit, cancel, ask for stats and close.
+Knows nothing of asyncio or HTTP. Other threads only submit, cancel, pause, steer, ask for stats and close; what they want
+of a sequence is done between two steps.
 """
 
 from __future__ import annotations
@@ -10,29 +11,25 @@ import threading
 from collections import deque
 from collections.abc import Callable
 from collections.abc import Sequence as Seq
-from copy import copy
-from typing import Any, cast
-
-from torch import Tensor
+from concurrent.futures import Future, wait
+from typing import Any
 
 from constrained.decode.admission import admit
-from constrained.decode.advance import advance
 from constrained.decode.blocks import BlockManager
-from constrained.decode.choices import Choice, ChoiceWorker, Closing
-from constrained.decode.linears import pack_linears
+from constrained.decode.draft_model import DraftModel
 from constrained.decode.options import EngineOptions, ServedModel
-from constrained.decode.request import Chunk, SamplingParams
-from constrained.decode.rows import RowTable
+from constrained.decode.preparation import prepare
+from constrained.decode.request import SamplingParams
 from constrained.decode.runner import ModelRunner
-from constrained.decode.sampler import Pick, Sampler
 from constrained.decode.scheduler import Scheduler, Work
-from constrained.decode.selftest import check_model
-from constrained.decode.sequence import GrammarLike, MaskRowLike, Sequence
-from constrained.decode.stats import EngineStats, StepClock
+from constrained.decode.sequence import GrammarLike, Sequence
+from constrained.decode.speculation import PromptLookup, Speculation, Speculator, allowed_drafts
+from constrained.decode.stats import EngineStats
+from constrained.decode.steering import Command, Steering
+from constrained.decode.stepper import Delivery, Stepper
 from constrained.errors import InternalError, OverloadedError
 
 _log = logging.getLogger(__name__)
-Delivery = list[tuple[Sequence, Chunk]]
 
 
 class Engine:
@@ -43,23 +40,19 @@ class Engine:
         self.options = options or EngineOptions()
         limits = self.options.limits
         self._runner = ModelRunner(model.hf, model.name, self.options.kv_bytes, limits.max_running * model.context_len)
-        check_model(self._runner, pack_linears if self.options.pack_linears else None)
+        prepare(self._runner, self.options)
         self._blocks = BlockManager(self._runner.num_blocks, self._runner.block_len)
-        self._max_len = min(model.context_len, self._blocks.capacity, self._runner.max_positions or model.context_len)
+        self.max_len = min(model.context_len, self._blocks.capacity, self._runner.max_positions or model.context_len)
         self._scheduler = Scheduler(self._blocks, limits)
-        capacity = max(self.options.mask_rows, limits.max_running) + 1
-        self._rows = RowTable(capacity, model.vocabulary.num_words, self._runner.device)
-        self._sampler = Sampler(self._rows.table)
-        self._sampler.warm_up(model.vocabulary.size, self._runner.dtype)
-        self._worker = ChoiceWorker()
+        self._stepper = Stepper(model, self.options, self._runner, self._scheduler)
+        self._steering = Steering(self._scheduler, self.max_len)
+        self._speculator = self._make_speculator()
         self._deliver = deliver
         self._inbox: deque[Sequence] = deque()
-        self._outbox: Delivery = []
+        self._commands: deque[Command] = deque()
         self._wake = threading.Condition()
         self._is_closing = False
         self._death: BaseException | None = None
-        self._clock = StepClock()
-        self._num_steps = self._num_tokens = self._num_prefill = 0
         self._thread = threading.Thread(target=self._run, name="constrained-engine", daemon=True)
         self._thread.start()
 
@@ -67,7 +60,7 @@ class Engine:
         self, prompt_token_ids: Seq[int], params: SamplingParams, grammar: GrammarLike | None = None, owner: Any = None
     ) -> Sequence:
         """Queue one sequence; see `admit` for what is refused. Raises `OverloadedError` where the queue is full."""
-        sequence = admit(self.model, self._max_len, prompt_token_ids, params, grammar, owner)
+        sequence = admit(self.model, self.max_len, prompt_token_ids, params, grammar, owner)
         with self._wake:
             self._check_open()
             self._inbox.append(sequence)
@@ -77,6 +70,23 @@ class Engine:
     def cancel(self, sequence: Sequence) -> None:
         """The sequence ends before the next step, unless it has ended already."""
         sequence.is_cancelled = True
+        with self._wake:
+            self._wake.notify()
+
+    def pause(self, sequence: Sequence) -> Future[None]:
+        """Take no more steps for it until `resume`; its slot is free then, its blocks stay known while memory allows."""
+        return self._command(lambda: self._steering.pause(sequence))
+
+    def resume(self, sequence: Sequence) -> Future[None]:
+        return self._command(lambda: self._steering.resume(sequence))
+
+    def steer(self, sequence: Sequence, token_ids: Seq[int]) -> Future[None]:
+        """Let it go on after `token_ids` in place of all that the model saw so far, from the same place in its grammar.
+
+        The budget and the output so far stay. The future raises `ContextLengthError` where the rest of the document would
+        not fit, `RequestError` where the sequence has ended.
+        """
+        return self._command(lambda: self._steering.steer(sequence, token_ids))
 
     def close(self) -> None:
         """Stop after the present step; what has not ended is cancelled. Idempotent; waits for the thread."""
@@ -87,28 +97,37 @@ class Engine:
             self._thread.join()
 
     def stats(self) -> EngineStats:
+        stepper, scheduler = self._stepper, self._scheduler
         return EngineStats(
-            running=len(self._scheduler.running),
-            waiting=len(self._scheduler.waiting) + len(self._inbox),
+            running=len(scheduler.running),
+            waiting=len(scheduler.waiting) + len(self._inbox),
+            paused=len(scheduler.paused),
             free_blocks=self._blocks.num_free,
             total_blocks=self._blocks.num_blocks,
-            steps=self._num_steps,
-            tokens=self._num_tokens,
-            prefill_tokens=self._num_prefill,
-            preemptions=self._scheduler.num_preemptions,
-            row_uploads=self._rows.num_uploads,
-            mask_ms=self._worker.busy_ms,
-            **self._clock.sums,
+            steps=stepper.num_steps,
+            tokens=stepper.num_tokens,
+            prefill_tokens=stepper.num_prefill,
+            cached_tokens=scheduler.num_cached,
+            preemptions=scheduler.num_preemptions,
+            sat_out=stepper.num_sat_out,
+            row_uploads=stepper.rows.num_uploads,
+            mask_ms=stepper.worker.busy_ms,
+            **stepper.clock.sums,
         )
 
     def step(self) -> None:
-        """One iteration: drop what is cancelled, compute, sample, move on."""
-        self._clock.start()
-        self._drop_cancelled()
-        work = self._scheduler.schedule()
-        if work:
-            self._advance(work, *self._compute(work))
-        self._clock.stop()
+        """One iteration: settle what needs no model, compute, sample, move on."""
+        clock = self._stepper.clock
+        clock.start()
+        self._settle()
+        plan = self._scheduler.schedule()
+        self._add_drafts(plan.work)
+        clock.lap("schedule_ms")
+        if plan.work:
+            self._stepper.run(plan)
+        else:
+            self._await_masks()
+        clock.stop()
 
     # -- the thread ----------------------------------------------------------------------------------------------
 
@@ -122,36 +141,68 @@ class Engine:
             self._death = error
         finally:
             self._end_all()
-            self._worker.close()
+            self._stepper.worker.close()
             self._runner.close()
+            if self._speculator is not None:
+                self._speculator.close()
 
     def _await_work(self) -> bool:
         """Sleep until there is something to do; False when closing."""
         with self._wake:
-            while not (self._inbox or self._scheduler.has_work or self._is_closing):
+            while not (self._inbox or self._commands or self._scheduler.has_work or self._is_closing or self._any_cancelled()):
                 self._wake.wait()
-            while self._inbox:
-                self._scheduler.add(self._inbox.popleft())
-            return not self._is_closing
+            arrived, commands = list(self._inbox), list(self._commands)
+            self._inbox.clear()
+            self._commands.clear()
+            for sequence in arrived:
+                self._scheduler.add(sequence)
+            is_open = not self._is_closing
+        for command in commands:
+            command.run()
+        for sequence in arrived:
+            if not sequence.is_cancelled:
+                self._stepper.jump(sequence)
+        self._flush()
+        return is_open
+
+    def _any_cancelled(self) -> bool:
+        return any(sequence.is_cancelled for sequence in self._scheduler.paused)
 
     def _end_all(self) -> None:
         """Nobody is left waiting: every sequence gets its last chunk, also when the thread died."""
         with self._wake:
             self._is_closing = True
-            left = [*self._scheduler.running, *self._scheduler.waiting, *self._inbox]
+            left = [*self._scheduler.sequences, *self._inbox]
+            commands = list(self._commands)
             self._inbox.clear()
+            self._commands.clear()
         death = self._death
         error = None if death is None else InternalError(f"the engine's thread died: {death!r}")
         if error is not None:
             error.__cause__ = death
         for sequence in left:
-            self._end(sequence, error)
+            self._stepper.end(sequence, error)
+        for command in commands:
+            command.refuse(error or OverloadedError("the engine is closing down"))
         self._flush()
 
     def _flush(self) -> None:
-        delivery, self._outbox = self._outbox, []
+        delivery, self._stepper.outbox = self._stepper.outbox, []
+        for sequence, chunk in delivery:
+            if chunk.finish_reason is not None and self._speculator is not None:
+                self._speculator.forget(sequence)
         if delivery:
             self._deliver(delivery)
+
+    def _command(self, action: Callable[[], None]) -> Future[None]:
+        command = Command(action)
+        with self._wake:
+            if self._is_closing:
+                command.refuse(OverloadedError("the engine is closing down"))
+            else:
+                self._commands.append(command)
+                self._wake.notify()
+        return command.future
 
     def _check_open(self) -> None:
         if self._death is not None:
@@ -164,97 +215,44 @@ class Engine:
 
     # -- the parts of a step ---------------------------------------------------------------------------------------
 
-    def _drop_cancelled(self) -> None:
-        for sequence in [s for s in (*self._scheduler.running, *self._scheduler.waiting) if s.is_cancelled]:
-            self._end(sequence)
+    def _settle(self) -> None:
+        """End what is cancelled or out of time; a document is closed first, which needs no step of the model."""
+        for sequence in self._scheduler.sequences:
+            if sequence.is_cancelled or (sequence.is_late and sequence.matcher is None):
+                self._stepper.end(sequence)
+            elif sequence.is_late and not sequence.is_thinking:
+                self._stepper.jump(sequence)
 
-    def _compute(self, work: list[Work]) -> tuple[Tensor | Exception, list[Choice]]:
-        """Logits and choices of the sequences that sample, made side by side."""
-        pending = self._worker.start([w.sequence for w in work if w.samples])
-        logits: Tensor | Exception
-        try:
-            logits = self._runner.forward([w.span() for w in work])
-        except Exception as error:
-            _log.exception("a forward pass of %d sequences failed", len(work))
-            logits = error
-        self._clock.lap("forward_ms")
-        choices = pending.result()
-        self._clock.lap("mask_wait_ms")
-        return logits, choices
+    def _make_speculator(self) -> Speculator | None:
+        options = self.options
+        if options.draft_model is not None:
+            return DraftModel(options.draft_model, self.model, options)
+        return PromptLookup(options.speculation) if options.speculation is not None else None
 
-    def _advance(self, work: list[Work], logits: Tensor | Exception, choices: list[Choice]) -> None:
-        if isinstance(logits, Exception):
-            for w in work:
-                self._end(w.sequence, logits)
+    def _add_drafts(self, work: list[Work]) -> None:
+        options, speculator = self.options.speculation or Speculation(), self._speculator
+        sampling = [w for w in work if w.samples]
+        if speculator is None or not 0 < len(sampling) <= options.max_batch or len(sampling) < len(work):
             return
-        self._num_steps += 1
-        for w in work:
-            self._num_prefill += w.end - w.sequence.num_computed - w.samples
-            w.sequence.num_computed = w.end
-        sampling = [w.sequence for w in work if w.samples]
-        tokens = self._sample(logits, sampling, choices)
-        self._clock.lap("sample_ms")
-        for sequence, choice, token in zip(sampling, choices, tokens, strict=True):
-            self._take(sequence, choice, token)
-
-    def _sample(self, logits: Tensor, sequences: list[Sequence], choices: list[Choice]) -> list[int | Exception]:
-        """One token per sequence, or what went wrong for it alone."""
-        outcomes: list[int | Exception] = [_settled(choice) for choice in choices]
-        drawn = [i for i, outcome in enumerate(outcomes) if outcome == _UNSETTLED]
-        if not drawn:
-            return outcomes
         try:
-            tokens = self._draw(logits, sequences, choices, drawn)
+            guesses = speculator.propose([w.sequence for w in sampling], options.num_tokens)
         except Exception:
-            # One row is to blame; alone, each fails or succeeds for itself.
-            tokens = [self._draw_alone(logits, sequences, choices, i) for i in drawn]
-        for i, token in zip(drawn, tokens, strict=True):
-            outcomes[i] = token if token != _UNSETTLED else InternalError("no allowed token has a finite logit")
-        return outcomes
-
-    def _draw_alone(self, logits: Tensor, sequences: list[Sequence], choices: list[Choice], index: int) -> int | Exception:
-        try:
-            return self._draw(logits, sequences, choices, [index])[0]
-        except Exception as error:
-            return error
-
-    def _draw(self, logits: Tensor, sequences: list[Sequence], choices: list[Choice], drawn: list[int]) -> Seq[int | Exception]:
-        rows = [cast("MaskRowLike | None", choices[i]) for i in drawn]
-        slots = self._rows.slots(rows)
-        picks = [_pick(sequences[i], slot) for i, slot in zip(drawn, slots, strict=True)]
-        return self._sampler.sample(logits if len(drawn) == len(sequences) else logits[drawn], picks)
-
-    def _take(self, sequence: Sequence, choice: Choice, outcome: int | Exception) -> None:
-        if isinstance(outcome, Exception):
-            self._end(sequence, outcome)
+            _log.exception("speculation failed; the engine goes on without it")
+            self._speculator = None
             return
-        try:
-            token = advance(sequence, outcome, self.model.eos_token_ids, is_closing=isinstance(choice, Closing))
-        except Exception as error:
-            self._end(sequence, error)
-            return
-        self._num_tokens += 1
-        if sequence.finish_reason is not None:
-            self._scheduler.remove(sequence)
-        data = b"" if token in self.model.eos_token_ids else self.model.vocabulary.token_bytes[token]
-        self._outbox.append((sequence, Chunk(data, (token,), sequence.finish_reason, usage=copy(sequence.usage))))
+        for w, drafts in zip(sampling, guesses, strict=True):
+            self._scheduler.add_drafts(w, _drafts_for(w, drafts))
 
-    def _end(self, sequence: Sequence, error: Exception | None = None) -> None:
-        """End a sequence that yields no token: cancelled, or with its error."""
-        self._scheduler.remove(sequence)
-        sequence.finish("cancelled" if error is None else "error", error)
-        self._outbox.append((sequence, Chunk(b"", (), sequence.finish_reason, error, copy(sequence.usage))))
+    def _await_masks(self) -> None:
+        """All that runs sits out: sleep until one mask is there."""
+        thinking = [s.thinking for s in self._scheduler.running if s.thinking is not None]
+        if thinking:
+            wait(thinking, return_when="FIRST_COMPLETED")
 
 
-_UNSETTLED = -1
-
-
-def _settled(choice: Choice) -> int | Exception:
-    """The outcome where it needs no sampling."""
-    if isinstance(choice, Closing):
-        return choice.token_id
-    return choice if isinstance(choice, Exception) else _UNSETTLED
-
-
-def _pick(sequence: Sequence, slot: int) -> Pick:
-    return Pick(slot, sequence.params, sequence.stream.uniform(sequence.num_output))
+def _drafts_for(work: Work, drafts: list[int]) -> list[int]:
+    try:
+        return allowed_drafts(work.sequence, drafts)
+    except Exception:
+        # The masks, which are asked next, will fail for this sequence alone and say why.
+        return []

@@ -6,6 +6,8 @@ beside the original weights, which embeddings may share, so they cost their size
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from collections.abc import Sequence as Seq
 from typing import TypeGuard
 
 import torch
@@ -13,27 +15,43 @@ from torch import Tensor, nn
 
 
 class PackedLinear:
-    """The forward pass of one linear layer over its packed weight."""
+    """The product with one packed weight [out, in], and its bias."""
 
-    def __init__(self, layer: nn.Linear) -> None:
-        self._layer = layer
-        self._weight = torch.ops.mkldnn._reorder_linear_weight(layer.weight.detach(), None)
+    def __init__(self, weight: Tensor, bias: Tensor | None) -> None:
+        self._num_out = weight.shape[0]
+        self._weight = torch.ops.mkldnn._reorder_linear_weight(weight.detach(), None)
+        self._bias = bias
 
     def __call__(self, rows: Tensor) -> Tensor:
         if not rows.numel():
-            return nn.functional.linear(rows, self._layer.weight, self._layer.bias)
-        out: Tensor = torch.ops.mkldnn._linear_pointwise(rows, self._weight, self._layer.bias, "none", [], "")
+            return rows.new_empty(*rows.shape[:-1], self._num_out)
+        out: Tensor = torch.ops.mkldnn._linear_pointwise(rows, self._weight, self._bias, "none", [], "")
         return out
+
+
+def can_pack() -> bool:
+    """Whether oneDNN computes bfloat16 on this CPU."""
+    return bool(torch._C._has_mkldnn and torch.ops.mkldnn._is_mkldnn_bf16_supported())
+
+
+def linear_of(layers: Seq[nn.Linear]) -> Callable[[Tensor], Tensor]:
+    """One product in place of several that take the same input; their outputs lie side by side."""
+    weight = torch.cat([layer.weight.detach() for layer in layers]) if len(layers) > 1 else layers[0].weight.detach()
+    biases = [layer.bias for layer in layers]
+    bias = torch.cat([b.detach() for b in biases]) if all(b is not None for b in biases) else None
+    if weight.dtype == torch.bfloat16 and can_pack():
+        return PackedLinear(weight, bias)
+    return lambda rows: nn.functional.linear(rows, weight, bias)
 
 
 def pack_linears(model: nn.Module) -> int:
     """Pack what can be packed, once; returns how many layers are packed now."""
-    if not (torch._C._has_mkldnn and torch.ops.mkldnn._is_mkldnn_bf16_supported()):
+    if not can_pack():
         return 0
     layers = [module for module in model.modules() if _is_packable(module)]
     for layer in layers:
         if not isinstance(layer.forward, PackedLinear):
-            layer.forward = PackedLinear(layer)  # type: ignore[method-assign, assignment]
+            layer.forward = PackedLinear(layer.weight, layer.bias)  # type: ignore[method-assign, assignment]
     return len(layers)
 
 

@@ -25,7 +25,12 @@ def mask_logits(logits: Tensor, table: Tensor, slots: Tensor) -> Tensor:
 
 def masked_argmax(logits: Tensor, table: Tensor, slots: Tensor) -> Tensor:
     """The best allowed token [B]; -1 where none is finite, or where one is NaN or +inf."""
-    peaks, tokens = mask_logits(logits, table, slots).max(dim=-1)
+    return finite_argmax(mask_logits(logits, table, slots))
+
+
+def finite_argmax(scores: Tensor) -> Tensor:
+    """The best token [B] of scores [B, V]; -1 where none is finite, or where one is NaN or +inf."""
+    peaks, tokens = scores.max(dim=-1)
     return torch.where(peaks.isfinite(), tokens, -1)
 
 

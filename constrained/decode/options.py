@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol
 
 from constrained.decode.scheduler import SchedulerLimits
+from constrained.decode.speculation import Speculation
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel
@@ -34,11 +35,19 @@ class ServedModel(Protocol):
 class EngineOptions:
     """`kv_bytes` bounds the KV memory, `max_waiting` the queue, `mask_rows` the rows kept on the device.
 
-    `pack_linears`: in bfloat16 on a CPU, a second copy of the weights halves the time of linear layers.
+    `fuse`: on a CPU, models of the Llama family are computed by our own forward pass; `pack_linears`: in bfloat16 on a CPU, all
+    others get linear layers of half the time. Both take a second copy of the weights. A sequence whose
+    mask is `mask_patience_s` late sits the step out. One whose reader leaves `max_unread` tokens lying pauses until they are
+    taken. `speculation` guesses tokens ahead; `draft_model` is the smaller model that it may ask, of the same vocabulary.
     """
 
     limits: SchedulerLimits = field(default_factory=SchedulerLimits)
     max_waiting: int = 256
     kv_bytes: int = 2 << 30
     mask_rows: int = 4096
+    fuse: bool = True
     pack_linears: bool = True
+    mask_patience_s: float = 0.005
+    max_unread: int = 2048
+    speculation: Speculation | None = None
+    draft_model: ServedModel | None = None

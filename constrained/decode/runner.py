@@ -15,7 +15,9 @@ from torch import Tensor
 from constrained.decode.attention import ATTENTION_NAME, AttentionBackend, LayerShape, ShapeRecorder, active
 from constrained.decode.attention_kernels import BLOCK_LEN
 from constrained.decode.batch import PackedBatch, Span, pack
+from constrained.decode.blocks import Copy
 from constrained.decode.cpu_attention import CPU_DTYPES, CpuPagedAttention
+from constrained.decode.fused import FusedForward, is_fusable
 from constrained.decode.torch_attention import TorchPagedAttention
 from constrained.errors import UnsupportedModelError
 
@@ -45,6 +47,7 @@ class ModelRunner:
         block_bytes = sum(_token_bytes(shape, self.dtype) for shape in self.recorder.layers.values()) * BLOCK_LEN
         self.num_blocks = max(_FEWEST_BLOCKS, min(kv_bytes // block_bytes, -(-max_tokens // BLOCK_LEN)))
         self._backend = self._make_backend(self.recorder.layers)
+        self._fused: FusedForward | None = None
 
     @property
     def max_positions(self) -> int | None:
@@ -58,9 +61,29 @@ class ModelRunner:
         bounds = [k["original_max_position_embeddings"] for k in kinds if k.get("rope_type") == "longrope"]
         return min(bounds, default=None)
 
-    def forward(self, spans: Seq[Span]) -> Tensor:
-        """Logits [spans that want them, vocabulary], each of its span's last row."""
-        return self._run(pack(spans), self._backend)
+    def forward(self, spans: Seq[Span], copies: Seq[Copy] = ()) -> Tensor:
+        """Logits [rows that are wanted, vocabulary] in the order of the spans; `copies` of blocks are made first."""
+        if copies:
+            self._backend.copy_blocks(copies)
+        batch = pack(spans)
+        return self._run_fused(self._fused, batch) if self._fused is not None else self._run(batch, self._backend)
+
+    @property
+    def is_fused(self) -> bool:
+        return self._fused is not None
+
+    def fuse(self) -> None:
+        """Compute by our own forward pass from now on, where there is one for this model."""
+        if isinstance(self._backend, CpuPagedAttention) and is_fusable(self.model, self.recorder.traits):
+            self._fused = FusedForward(self.model, self._backend, self.recorder.traits)
+
+    def unfuse(self) -> None:
+        self._fused = None
+
+    @torch.inference_mode()
+    def _run_fused(self, fused: FusedForward, batch: PackedBatch) -> Tensor:
+        self.called_layers = list(range(fused.num_layers))
+        return fused.logits(batch)
 
     @torch.inference_mode()
     def _run(self, batch: PackedBatch, backend: AttentionBackend) -> Tensor:
@@ -87,7 +110,7 @@ class ModelRunner:
         self.model.set_attn_implementation(ATTENTION_NAME)
         recorder = ShapeRecorder()
         try:
-            self._run(pack([Span([0, 0], 0, [0], True)]), recorder)
+            self._run(pack([Span([0, 0], 0, [0], 1)]), recorder)
         except Exception as error:
             raise self.refusal(f"its forward pass fails on a packed row: {error}") from error
         if not recorder.layers:

@@ -1,7 +1,6 @@
-"""From logits to tokens: the mask first, then temperature, top-k, top-p, min-p, and a draw by each sequence's own number.
+"""From logits to tokens: the mask first, then penalties, temperature, truncation, and a draw by each sequence's own number.
 
-Knows rows of logits and what to do with each, nothing of sequences. The vocabulary is never sorted: top-k and top-p look
-at as many of the best tokens as they need. Truncations act as in transformers, each on what the one before has left.
+Knows rows of logits and what to do with each, nothing of sequences.
 """
 
 from __future__ import annotations
@@ -15,10 +14,10 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from constrained.decode import mask_kernels, masking
-from constrained.decode.request import SamplingParams
+from constrained.decode.request import SamplingParams, TokenLogprob
+from constrained.decode.shaping import Adjustment, adjust
+from constrained.decode.truncation import truncate
 
-_FIRST_LOOK = 64
-_LOOK_GROWTH = 8
 # dtype -> (integers of the same bits, magnitude bits, bits of +inf)
 _ORDERED = {torch.float32: (torch.int32, 0x7FFFFFFF, 0x7F800000), torch.bfloat16: (torch.int16, 0x7FFF, 0x7F80)}
 
@@ -30,6 +29,21 @@ class Pick:
     slot: int
     params: SamplingParams
     uniform: float
+    adjustment: Adjustment | None = None
+
+    @property
+    def is_plain_greedy(self) -> bool:
+        return self.params.temperature == 0 and self.adjustment is None
+
+
+@dataclass(frozen=True, slots=True)
+class LogprobAsk:
+    """The log-probability of `token_id` and of the `num_top` likeliest in row `row` of the logits; `slot` None: no mask."""
+
+    row: int
+    slot: int | None
+    token_id: int
+    num_top: int
 
 
 class Sampler:
@@ -51,13 +65,29 @@ class Sampler:
         """One token for each row of logits [B, V]; -1 where no allowed token has a finite logit."""
         tokens = np.full(len(picks), -1, np.int64)
         slots = np.array([pick.slot for pick in picks], np.int64)
-        greedy = np.array([i for i, pick in enumerate(picks) if pick.params.temperature == 0], np.int64)
-        random = [i for i, pick in enumerate(picks) if pick.params.temperature > 0]
+        greedy = np.array([i for i, pick in enumerate(picks) if pick.is_plain_greedy], np.int64)
+        others = [i for i, pick in enumerate(picks) if not pick.is_plain_greedy]
         if len(greedy):
             tokens[greedy] = self._argmax(logits, greedy, slots)
-        if random:
-            tokens[random] = self._draw(logits[random], [picks[i] for i in random], slots[random])
+        if others:
+            tokens[others] = self._choose(logits[others], [picks[i] for i in others], slots[others])
         return [int(token) for token in tokens]
+
+    def logprobs(self, logits: Tensor, asks: Seq[LogprobAsk]) -> list[TokenLogprob]:
+        """What `asks` want to know of logits [B, V]; a token that its mask forbids has -inf."""
+        scores = logits[[ask.row for ask in asks]].to(torch.float32, copy=True)
+        masked = [i for i, ask in enumerate(asks) if ask.slot is not None]
+        if masked:
+            scores[masked] = self._masked(scores[masked], np.array([asks[i].slot for i in masked], np.int64))
+        scores -= scores.logsumexp(dim=-1, keepdim=True)
+        chosen = scores[torch.arange(len(asks)), [ask.token_id for ask in asks]].tolist()
+        most = min(max(ask.num_top for ask in asks), scores.shape[1])
+        best = scores.topk(most)
+        tops = zip(best.indices.tolist(), best.values.tolist(), strict=True)
+        return [
+            TokenLogprob(ask.token_id, value, tuple(_finite(ids, values, ask.num_top)))
+            for ask, value, (ids, values) in zip(asks, chosen, tops, strict=True)
+        ]
 
     def _argmax(self, logits: Tensor, rows: NDArray[np.int64], slots: NDArray[np.int64]) -> NDArray[np.int64]:
         if not self._kernels or logits.dtype not in _ORDERED:
@@ -70,10 +100,25 @@ class Sampler:
         mask_kernels.masked_argmax(bits, rows, self._table.numpy(), slots, magnitude, infinity, out)
         return out
 
-    def _draw(self, logits: Tensor, picks: Seq[Pick], slots: NDArray[np.int64]) -> NDArray[np.int64]:
-        weights = self._probabilities(logits, picks, slots)
-        for i, pick in enumerate(picks):
-            _truncate(weights[i], pick.params)
+    def _choose(self, logits: Tensor, picks: Seq[Pick], slots: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Whatever is not plainly greedy, on a float32 copy of its rows."""
+        scores = self._masked(logits.to(torch.float32, copy=True), slots)
+        adjust(scores, [pick.adjustment for pick in picks])
+        tokens = np.empty(len(picks), np.int64)
+        greedy = [i for i, pick in enumerate(picks) if pick.params.temperature == 0]
+        random = [i for i, pick in enumerate(picks) if pick.params.temperature > 0]
+        if greedy:
+            tokens[greedy] = masking.finite_argmax(scores[greedy]).cpu().numpy()
+        if random:
+            tokens[random] = self._draw(scores[random] if greedy else scores, [picks[i] for i in random])
+        return tokens
+
+    def _draw(self, scores: Tensor, picks: Seq[Pick]) -> NDArray[np.int64]:
+        temperatures = torch.tensor([[pick.params.temperature] for pick in picks], device=scores.device)
+        # The peak is subtracted first: a tiny temperature must not overflow.
+        scores -= scores.amax(dim=-1, keepdim=True)
+        weights = torch.softmax(scores.div_(temperatures), dim=-1)
+        truncate(weights, [pick.params for pick in picks])
         uniforms = np.array([pick.uniform for pick in picks])
         if not self._kernels:
             return np.asarray(masking.draw(weights, torch.from_numpy(uniforms).to(weights.device)).cpu().numpy())
@@ -81,42 +126,13 @@ class Sampler:
         mask_kernels.draw(weights.numpy(), uniforms, out)
         return out
 
-    def _probabilities(self, logits: Tensor, picks: Seq[Pick], slots: NDArray[np.int64]) -> Tensor:
-        """Float32 [B, V] of the masked distributions at each row's temperature."""
-        scores = logits.to(torch.float32, copy=True)
+    def _masked(self, scores: Tensor, slots: NDArray[np.int64]) -> Tensor:
+        """Float32 [B, V] with -inf where the rows of `slots` forbid; may be done in place."""
         if self._kernels:
             mask_kernels.mask_logits(scores.numpy(), self._table.numpy(), slots)
-        else:
-            scores = masking.mask_logits(scores, self._table, torch.from_numpy(slots).to(scores.device))
-        temperatures = torch.tensor([[pick.params.temperature] for pick in picks], device=scores.device)
-        # The peak is subtracted first: a tiny temperature must not overflow.
-        scores -= scores.amax(dim=-1, keepdim=True)
-        return torch.softmax(scores.div_(temperatures), dim=-1)
+            return scores
+        return masking.mask_logits(scores, self._table, torch.from_numpy(slots).to(scores.device))
 
 
-def _truncate(weights: Tensor, params: SamplingParams) -> None:
-    """In place: zero what top-k, top-p and min-p cut off one row of probabilities [V]."""
-    if params.top_k or params.top_p < 1.0:
-        best, tokens = _nucleus(weights, params)
-        weights.zero_()
-        weights[tokens] = best
-    if params.min_p:
-        weights.masked_fill_(weights < params.min_p * weights.max(), 0.0)
-
-
-def _nucleus(weights: Tensor, params: SamplingParams) -> tuple[Tensor, Tensor]:
-    """The probabilities and ids that top-k, then top-p leave, best first; at least one."""
-    width = weights.shape[0]
-    if params.top_k:
-        best, tokens = weights.topk(min(params.top_k, width))
-        goal = params.top_p * best.sum()
-    else:
-        goal = params.top_p * weights.sum()
-        look = min(_FIRST_LOOK, width)
-        best, tokens = weights.topk(look)
-        while look < width and best.sum() < goal:
-            look = min(look * _LOOK_GROWTH, width)
-            best, tokens = weights.topk(look)
-    kept = best.cumsum(dim=0) - best < goal if params.top_p < 1.0 else torch.ones_like(best, dtype=torch.bool)
-    kept[0] = True
-    return best[kept], tokens[kept]
+def _finite(ids: list[int], values: list[float], num_top: int) -> list[tuple[int, float]]:
+    return [(token, value) for token, value in zip(ids[:num_top], values, strict=False) if value > float("-inf")]

@@ -1,20 +1,30 @@
 """Who computes what in the next step. Decides only: it touches block numbers and counters, never tensors.
 
-Running sequences that decode come first, one token each. What the step's token budget leaves goes to prefill, in
-order of arrival, in chunks: small ones while others decode, so that a long prompt never stalls running streams. A
-waiting sequence is admitted when the pool holds all its tokens and a spare block for each running one. When a running
-sequence cannot grow, the youngest one gives its blocks back and is computed anew later (preemption by recompute).
+Running sequences that decode come first: a token each, or the few that were forced upon them. What the step's token
+budget leaves goes to prefill, in order of admission, in chunks: small ones while others decode, so that a long prompt
+never stalls running streams.
+
+A waiting sequence is admitted when the pool holds all its tokens and a spare block for each running one; higher priority
+first, then in order of arrival. Each time that a later one is admitted before it, a sequence comes nearer to the next
+higher priority, so that none starves. One whose prompt begins as another's does that is just being computed waits for it
+and then shares its blocks.
+
+When a running sequence cannot grow, the youngest of the lowest priority gives its blocks back; so does one that is
+paused. What they held stays known as long as memory allows, and is found again when they go on.
 """
 
 from __future__ import annotations
 
-from collections import deque
-from dataclasses import dataclass
+from collections.abc import Sequence as Seq
+from dataclasses import dataclass, field
 
 from constrained.decode.batch import Span
-from constrained.decode.blocks import BlockManager
+from constrained.decode.blocks import BlockManager, Copy
 from constrained.decode.sequence import Sequence
 from constrained.errors import OptionError
+
+SHORT_SPAN = 16  # tokens of output that one sequence may compute as a decode step
+PATIENCE = 8  # overtakings that weigh as much as one level of priority
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,84 +41,176 @@ class SchedulerLimits:
                 raise OptionError(f"{getattr(self, name)} is too few: at least 1 is needed", name)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Work:
-    """What one sequence does in a step: compute its tokens from `num_computed` to `end`; sample if that is all of them."""
+    """What one sequence does in a step: compute its tokens from `num_computed` to `end`; sample if that is all of them.
+
+    `drafts` are guesses of what follows; each is computed too, and what follows it is sampled as well.
+    """
 
     sequence: Sequence
     end: int
+    drafts: list[int] = field(default_factory=list)
 
     @property
     def samples(self) -> bool:
         return self.end == len(self.sequence.tokens)
 
+    @property
+    def num_logits(self) -> int:
+        return 1 + len(self.drafts) if self.samples else 0
+
     def span(self) -> Span:
         sequence = self.sequence
-        return Span(sequence.tokens[sequence.num_computed : self.end], sequence.num_computed, sequence.blocks, self.samples)
+        token_ids = sequence.tokens[sequence.num_computed : self.end] + self.drafts
+        return Span(token_ids, sequence.num_computed, sequence.table.blocks, self.num_logits)
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """One step: first the copies of blocks, then the work."""
+
+    work: list[Work]
+    copies: list[Copy]
 
 
 class Scheduler:
-    """`waiting` and `running`, both in order of arrival."""
+    """`running` is in order of admission; `waiting` and `paused` hold no blocks."""
 
     def __init__(self, blocks: BlockManager, limits: SchedulerLimits) -> None:
-        self.waiting: deque[Sequence] = deque()
+        self.waiting: list[Sequence] = []
         self.running: list[Sequence] = []
-        self.num_preemptions = 0
+        self.paused: list[Sequence] = []
+        self.num_preemptions = self.num_cached = 0
+        self._num_arrivals = 0
         self._blocks = blocks
         self._limits = limits
+        self._copies: list[Copy] = []
 
     @property
     def has_work(self) -> bool:
         return bool(self.waiting or self.running)
 
+    @property
+    def sequences(self) -> list[Sequence]:
+        return [*self.running, *self.waiting, *self.paused]
+
     def add(self, sequence: Sequence) -> None:
+        self._num_arrivals += 1
+        sequence.arrival = self._num_arrivals
         self.waiting.append(sequence)
 
-    def remove(self, sequence: Sequence) -> None:
-        """Forget a sequence and free its slot and blocks."""
-        if sequence in self.running:
-            self.running.remove(sequence)
-        elif sequence in self.waiting:
-            self.waiting.remove(sequence)
-        self._blocks.release(sequence.blocks)
+    def remove(self, sequence: Sequence, *, is_sound: bool = True) -> None:
+        """Forget a sequence and free its slot and blocks. Where a step failed (not `is_sound`), its last blocks are unknown."""
+        for queue in (self.running, self.waiting, self.paused):
+            if sequence in queue:
+                queue.remove(sequence)
+        self._blocks.release(sequence.table, sequence.tokens, sequence.num_computed if is_sound else 0)
 
-    def schedule(self) -> list[Work]:
-        """The next step's work; empty only when nothing is waiting or running."""
-        decoding = self._grow_decoding()
+    def pause(self, sequence: Sequence) -> None:
+        """Take a sequence out until `resume`; its slot goes to another."""
+        if sequence in self.running or sequence in self.waiting:
+            self._park(sequence, self.paused)
+
+    def resume(self, sequence: Sequence) -> None:
+        if sequence in self.paused:
+            self._park(sequence, self.waiting)
+
+    def replace(self, sequence: Sequence, tokens: list[int]) -> None:
+        """Give a sequence other tokens to go on from; blocks that still hold are found again."""
+        self._park(sequence, self.paused if sequence in self.paused else self.waiting)
+        sequence.tokens = tokens
+
+    def schedule(self) -> Plan:
+        """The next step's work; empty only where nothing waits or runs, or all that runs is thinking."""
+        self._copies = []
+        self._grow_running()
         self._admit()
+        decoding = [s for s in self.running if _is_decoding(s) and not s.is_thinking]
         budget = self._limits.prefill_busy if decoding else self._limits.prefill_idle
-        return decoding + self._prefill(budget)
+        work = [Work(s, len(s.tokens)) for s in decoding] + self._prefill(budget)
+        return Plan(work, self._copies)
 
-    def _grow_decoding(self) -> list[Work]:
-        """Give each decoding sequence room for its next token, from the oldest on."""
-        for sequence in list(self.running):
-            while sequence in self.running and not self._blocks.grow(sequence.blocks, len(sequence.tokens)):
-                self._preempt(self.running[-1])
-        return [Work(s, len(s.tokens)) for s in self.running if _is_decoding(s)]
+    def add_drafts(self, work: Work, drafts: Seq[int]) -> None:
+        """Let the work try `drafts`, if there is memory to spare for them."""
+        sequence = work.sequence
+        spare = self._blocks.num_free - len(self.running)
+        missing = self._blocks.blocks_for(len(sequence.tokens) + len(drafts)) - len(sequence.table)
+        if missing <= max(spare, 0) and self._blocks.grow(sequence.table, len(sequence.tokens) + len(drafts)):
+            work.drafts = list(drafts)
+
+    def computed(self, sequence: Sequence, num_tokens: int) -> None:
+        """The KV memory holds the first `num_tokens` of the sequence now."""
+        was_prefilling = sequence.num_computed < sequence.usage.prompt_tokens
+        sequence.num_computed = num_tokens
+        if was_prefilling and num_tokens >= sequence.usage.prompt_tokens:
+            self._blocks.register_tail(sequence.table, sequence.tokens, num_tokens)
+        else:
+            self._blocks.register(sequence.table, sequence.tokens, num_tokens)
+
+    def _grow_running(self) -> None:
+        """Give each running sequence room for its next tokens; the first of the order is served first."""
+        for sequence in sorted(self.running, key=_turn):
+            while sequence in self.running and not self._blocks.grow(sequence.table, len(sequence.tokens)):
+                self._preempt(max(self.running, key=_turn))
 
     def _preempt(self, sequence: Sequence) -> None:
-        self.running.remove(sequence)
-        self._blocks.release(sequence.blocks)
-        sequence.num_computed = 0
-        self.waiting.appendleft(sequence)
+        self._park(sequence, self.waiting)
         self.num_preemptions += 1
 
+    def _park(self, sequence: Sequence, queue: list[Sequence]) -> None:
+        self.remove(sequence)
+        sequence.num_computed = 0
+        queue.append(sequence)
+
     def _admit(self) -> None:
-        while self.waiting and len(self.running) < self._limits.max_running:
-            sequence = self.waiting[0]
-            spare = len(self.running)
-            if self._blocks.blocks_for(len(sequence.tokens)) + spare > self._blocks.num_free:
+        for sequence in sorted(self.waiting, key=_turn):
+            if len(self.running) >= self._limits.max_running:
                 return
-            self.waiting.popleft()
-            self._blocks.grow(sequence.blocks, len(sequence.tokens))
-            self.running.append(sequence)
-            if not sequence.num_output:
-                sequence.usage.queue_ms = sequence.elapsed_ms()
+            if self._is_being_computed(sequence):
+                continue
+            if not self._take_blocks(sequence):
+                return
+            self._start(sequence)
+
+    def _take_blocks(self, sequence: Sequence) -> bool:
+        """The known prefix and room for the rest, leaving one spare block for each running sequence."""
+        table, num_cached, copies = self._blocks.reuse(sequence.tokens)
+        missing = self._blocks.blocks_for(len(sequence.tokens)) - len(table)
+        if missing + len(self.running) > self._blocks.num_free:
+            self._blocks.release(table)
+            return False
+        self._blocks.grow(table, len(sequence.tokens))
+        sequence.table, sequence.num_computed = table, num_cached
+        self._copies += copies
+        return True
+
+    def _start(self, sequence: Sequence) -> None:
+        self.waiting.remove(sequence)
+        self.running.append(sequence)
+        for other in self.waiting:
+            other.num_overtaken += other.arrival < sequence.arrival
+        if not sequence.was_admitted:
+            sequence.was_admitted = True
+            sequence.usage.queue_ms = sequence.elapsed_ms()
+            sequence.usage.cached_tokens = min(sequence.num_computed, sequence.usage.prompt_tokens)
+            self.num_cached += sequence.usage.cached_tokens
+
+    def _is_being_computed(self, sequence: Sequence) -> bool:
+        """Whether a running sequence is about to compute what both begin with, and enough of it to wait for."""
+        block_len, tokens = self._blocks.block_len, sequence.tokens
+        for other in self.running:
+            if not _is_decoding(other):
+                start = other.num_computed // block_len * block_len
+                end = min(start + block_len, len(tokens) - 1, len(other.tokens))
+                if end - start >= block_len // 2 and tokens[:end] == other.tokens[:end]:
+                    return True
+        return False
 
     def _prefill(self, budget: int) -> list[Work]:
         work = []
         for sequence in self.running:
-            if _is_decoding(sequence) or budget <= 0:
+            if _is_decoding(sequence) or sequence.is_thinking or budget <= 0:
                 continue
             end = min(len(sequence.tokens), sequence.num_computed + budget)
             budget -= end - sequence.num_computed
@@ -117,4 +219,10 @@ class Scheduler:
 
 
 def _is_decoding(sequence: Sequence) -> bool:
-    return sequence.num_computed == len(sequence.tokens) - 1 and sequence.num_computed > 0
+    missing = len(sequence.tokens) - sequence.num_computed
+    return sequence.num_computed > 0 and missing <= (SHORT_SPAN if sequence.num_output else 1)
+
+
+def _turn(sequence: Sequence) -> tuple[int, int]:
+    """Smaller goes first."""
+    return -(sequence.params.priority + sequence.num_overtaken // PATIENCE), sequence.arrival

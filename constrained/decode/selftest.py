@@ -39,7 +39,7 @@ def check_model(runner: ModelRunner, change: Callable[[PreTrainedModel], object]
         change(runner.model)
     for step in range(len(_CUTS[0]) - 1):
         spans = [
-            Span(prompt[cuts[step] : cuts[step + 1]], cuts[step], blocks, True)
+            Span(prompt[cuts[step] : cuts[step + 1]], cuts[step], blocks, 1)
             for prompt, cuts, blocks in zip(prompts, _CUTS, _BLOCKS, strict=True)
         ]
         logits = runner.forward(spans)

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import time
+from concurrent.futures import Future
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
+from constrained.decode.blocks import BlockTable
 from constrained.decode.request import FinishReason, SamplingParams, Usage
 from constrained.decode.seeds import SeededStream
+from constrained.decode.shaping import LogitShaper
+from constrained.decode.stops import StopText
 
 
 class MaskRowLike(Protocol):
@@ -40,6 +44,8 @@ class MatcherLike(Protocol):
 
     def closing_token(self) -> int: ...
 
+    def forced_tokens(self) -> list[int]: ...
+
 
 class GrammarLike(Protocol):
     """What the engine asks of a compiled grammar."""
@@ -55,10 +61,11 @@ class GrammarLike(Protocol):
 
 @dataclass(slots=True, eq=False)
 class Sequence:
-    """`tokens` are prompt and output; the KV cache holds the first `num_computed` of them, in `blocks`.
+    """`tokens` are what the model sees, prompt and output; the KV cache holds the first `num_computed` of them, in `table`.
 
-    `tokens_to_end` is the grammar's bound at the present position, None before it was first asked.
-    `owner` is whoever receives its chunks; the engine only hands it back. `is_cancelled` may be set by any thread.
+    `tokens_to_end` is the grammar's bound at the present position, None before it was first asked. `thinking` is the work on
+    its masks that a step did not wait for. `arrival` and `num_overtaken` decide its turn. `owner` is whoever receives its
+    chunks; the engine only hands it back. `is_cancelled` may be set by any thread.
     """
 
     tokens: list[int]
@@ -67,26 +74,37 @@ class Sequence:
     matcher: MatcherLike | None
     stream: SeededStream
     owner: Any = None
-    prompt_len: int = 0
+    shaper: LogitShaper | None = None
+    stop: StopText | None = None
+    num_output: int = 0
     num_computed: int = 0
     tokens_to_end: int | None = None
-    blocks: list[int] = field(default_factory=list)
+    table: BlockTable = field(default_factory=BlockTable)
     usage: Usage = field(default_factory=Usage)
+    thinking: Future[Any] | None = None
+    arrival: int = 0
+    num_overtaken: int = 0
+    was_admitted: bool = False
     is_cancelled: bool = False
     finish_reason: FinishReason | None = None
     error: Exception | None = None
     submitted_at: float = field(default_factory=time.perf_counter)
 
     def __post_init__(self) -> None:
-        self.prompt_len = self.usage.prompt_tokens = len(self.tokens)
-
-    @property
-    def num_output(self) -> int:
-        return len(self.tokens) - self.prompt_len
+        self.usage.prompt_tokens = len(self.tokens)
 
     @property
     def remaining(self) -> int:
         return self.max_tokens - self.num_output
+
+    @property
+    def is_thinking(self) -> bool:
+        return self.thinking is not None and not self.thinking.done()
+
+    @property
+    def is_late(self) -> bool:
+        limit = self.params.time_limit_s
+        return limit is not None and time.perf_counter() - self.submitted_at > limit
 
     def elapsed_ms(self) -> float:
         return (time.perf_counter() - self.submitted_at) * 1e3
@@ -96,7 +114,10 @@ class Sequence:
         if not self.num_output:
             self.usage.ttft_ms = self.elapsed_ms()
         self.tokens.append(token_id)
+        self.num_output += 1
         self.usage.completion_tokens = self.num_output
+        if self.shaper is not None:
+            self.shaper.add(token_id)
 
     def finish(self, reason: FinishReason, error: Exception | None = None) -> None:
         self.finish_reason = reason

@@ -5,6 +5,8 @@ Decode rows (one new token each) go through one padded attention; longer spans g
 
 from __future__ import annotations
 
+from collections.abc import Sequence as Seq
+
 import numpy as np
 import torch
 from torch import Tensor
@@ -12,6 +14,7 @@ from torch.nn.functional import scaled_dot_product_attention
 
 from constrained.decode.attention import AttentionTraits, LayerShape
 from constrained.decode.batch import PackedBatch
+from constrained.decode.blocks import Copy
 from constrained.decode.dense_attention import dense_attention
 
 
@@ -28,6 +31,11 @@ class TorchPagedAttention:
         self._values = {i: blocks(shape.num_kv_heads, shape.value_dim) for i, shape in layers.items()}
         self._block_len = block_len
         self._device = device
+
+    def copy_blocks(self, copies: Seq[Copy]) -> None:
+        for memory in (*self._keys.values(), *self._values.values()):
+            for source, target in copies:
+                memory[target] = memory[source]
 
     def begin(self, batch: PackedBatch) -> None:
         counts = np.diff(batch.row_starts)

@@ -147,8 +147,11 @@ class ArrayMatcher:
 
     def accept_token(self, token_id: int) -> bool:
         if token_id == EOS:
-            self.is_terminated = self.is_complete
-            return self.is_terminated
+            if self.is_complete and not self.is_terminated:
+                self.history.append(self.place)
+                self.is_terminated = True
+                return True
+            return False
         data = self.grammar.texts[token_id]
         place = self.place.run(data) if data else None
         if place is None:
@@ -157,7 +160,18 @@ class ArrayMatcher:
         return True
 
     def rollback(self, n: int) -> None:
+        if not 0 < n < len(self.history):
+            raise ValueError(n)
         del self.history[-n:]
+        self.is_terminated = False
+
+    def fork(self) -> ArrayMatcher:
+        twin = ArrayMatcher(self.grammar)
+        twin.history, twin.is_terminated = list(self.history), self.is_terminated
+        return twin
 
     def closing_token(self) -> int:
         return {"start": ord("["), "value": ord("1"), "end": EOS}.get(self.place.phase, ord("]"))
+
+    def forced_tokens(self) -> list[int]:
+        return []

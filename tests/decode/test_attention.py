@@ -42,7 +42,7 @@ def test_equals_attention_over_the_whole_past(kind: str, dtype: torch.dtype, tol
     past: list[list[tuple[torch.Tensor, torch.Tensor]]] = [[], [], []]
     lengths = [0, 0, 0]
     for counts in STEPS:
-        spans = [Span([0] * n, lengths[i], BLOCKS[i], False) for i, n in enumerate(counts)]
+        spans = [Span([0] * n, lengths[i], BLOCKS[i], 0) for i, n in enumerate(counts)]
         batch = pack(spans)
         query = torch.randn(NUM_HEADS, batch.num_rows, SHAPE.key_dim).to(dtype)
         key = torch.randn(SHAPE.num_kv_heads, batch.num_rows, SHAPE.key_dim).to(dtype)
@@ -72,9 +72,9 @@ def test_what_an_earlier_owner_left_in_a_block_is_never_read() -> None:
         shape = (SHAPE.num_kv_heads, 10)
         poison = torch.full((*shape, SHAPE.key_dim), float("nan")), torch.full((*shape, SHAPE.value_dim), float("nan"))
         query = torch.randn(NUM_HEADS, 10, SHAPE.key_dim)
-        backend.begin(pack([Span([0] * 10, 0, [3], False)]))
+        backend.begin(pack([Span([0] * 10, 0, [3], 0)]))
         backend.attend(0, query, *poison, TRAITS["plain"])
-        backend.begin(pack([Span([0], 0, [3], False)]))
+        backend.begin(pack([Span([0], 0, [3], 0)]))
         clean = torch.randn(2, 1, SHAPE.key_dim), torch.randn(2, 1, SHAPE.value_dim)
         out = backend.attend(0, query[:, :1], *clean, TRAITS["plain"])
         assert np.isfinite(out.numpy()).all(), kind

@@ -6,25 +6,25 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from constrained.decode.blocks import BlockManager
+from constrained.decode.blocks import BlockManager, BlockTable
 from constrained.errors import InternalError
 
 
 def test_growth_is_all_or_nothing() -> None:
     manager = BlockManager(3, 4)
-    blocks: list[int] = []
+    blocks = BlockTable()
     assert manager.grow(blocks, 5)
     assert (len(blocks), manager.num_free, manager.capacity) == (2, 1, 12)
     assert manager.grow(blocks, 8)
-    assert not manager.grow([], 5)
+    assert not manager.grow(BlockTable(), 5)
     assert (len(blocks), manager.num_free) == (2, 1)
 
 
 def test_a_second_release_is_a_broken_invariant() -> None:
     manager = BlockManager(2, 4)
-    blocks: list[int] = []
+    blocks = BlockTable()
     manager.grow(blocks, 8)
-    stale = list(blocks)
+    stale = BlockTable(list(blocks.blocks))
     manager.release(blocks)
     with pytest.raises(InternalError, match="twice"):
         manager.release(stale)
@@ -34,13 +34,13 @@ def test_a_second_release_is_a_broken_invariant() -> None:
 def test_no_block_has_two_owners_and_none_is_lost(actions: list[tuple[int, int]]) -> None:
     """An action grows owner i to n tokens, or releases it where n is 0."""
     manager = BlockManager(10, 4)
-    owners: list[list[int]] = [[] for _ in range(4)]
+    owners = [BlockTable() for _ in range(4)]
     for owner, num_tokens in actions:
         if num_tokens:
             manager.grow(owners[owner], num_tokens)
         else:
             manager.release(owners[owner])
-        held = [block for blocks in owners for block in blocks]
+        held = [block for table in owners for block in table.blocks]
         assert len(set(held)) == len(held)
         assert set(held) <= set(range(10))
         assert manager.num_free == 10 - len(held)

@@ -33,11 +33,12 @@ async def engine(model: TinyModel, **options: Any) -> AsyncIterator[AsyncEngine]
 
 async def read(generation: Generation) -> Chunk:
     """All chunks as one."""
-    data, tokens = b"", ()
+    data, tokens, logprobs = b"", (), ()
     async for chunk in generation:
         data += chunk.data
         tokens += chunk.token_ids
-    return Chunk(data, tokens, chunk.finish_reason, chunk.error, chunk.usage)
+        logprobs += chunk.logprobs
+    return Chunk(data, tokens, chunk.finish_reason, chunk.error, chunk.usage, logprobs, chunk.stop_string)
 
 
 async def read_all(generations: list[Generation]) -> list[Chunk]:
@@ -249,7 +250,7 @@ def test_a_forward_pass_that_raises_fails_its_sequences_and_leaves_no_slot_behin
         async with engine(tiny) as e:
             runner = e._engine._runner
             forward = runner.forward
-            runner.forward = lambda spans: 1 / 0
+            runner.forward = lambda spans, copies: 1 / 0
             failed = await read_all([e.submit(p, SamplingParams(), ArrayGrammar(tiny.vocabulary)) for p in PROMPTS])
             runner.forward = forward
             assert e.stats().free_blocks == e.stats().total_blocks
@@ -279,15 +280,16 @@ def test_the_death_of_the_thread_reaches_every_caller(tiny: TinyModel) -> None:
 def test_a_death_between_two_sequences_of_a_step_leaves_nobody_waiting(tiny: TinyModel) -> None:
     async def main() -> list[Chunk]:
         async with engine(tiny) as e:
-            take, calls = e._engine._take, []
+            stepper, calls = e._engine._stepper, []
+            emit = stepper._emit
 
             def dies_at_the_second(*arguments: Any) -> None:
                 calls.append(arguments)
                 if len(calls) == 2:
                     raise ZeroDivisionError
-                take(*arguments)
+                emit(*arguments)
 
-            e._engine._take = dies_at_the_second
+            stepper._emit = dies_at_the_second
             return await read_all([e.submit([i], SamplingParams(max_tokens=1, temperature=0)) for i in range(2)])
 
     first, second = asyncio.run(main())

@@ -72,8 +72,7 @@ def greedy(runner: ModelRunner, prompts: list[list[int]], num_tokens: int) -> li
     computed = [0] * len(prompts)
     for _ in range(num_tokens):
         spans = [
-            Span(t[done:], done, range(4 * i, 4 * i + 4), True)
-            for i, (t, done) in enumerate(zip(tokens, computed, strict=True))
+            Span(t[done:], done, range(4 * i, 4 * i + 4), 1) for i, (t, done) in enumerate(zip(tokens, computed, strict=True))
         ]
         computed = [len(t) for t in tokens]
         for sequence, token in zip(tokens, runner.forward(spans).argmax(dim=-1).tolist(), strict=True):

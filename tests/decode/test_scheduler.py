@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from itertools import count
+from typing import Any
+
 import pytest
 
 from constrained.decode.blocks import BlockManager
 from constrained.decode.request import SamplingParams
-from constrained.decode.scheduler import Scheduler, SchedulerLimits, Work
+from constrained.decode.scheduler import Scheduler, SchedulerLimits
 from constrained.decode.seeds import SeededStream
 from constrained.decode.sequence import Sequence
 from constrained.errors import OptionError
@@ -17,19 +20,24 @@ def make(num_blocks: int = 100, **limits: int) -> tuple[Scheduler, BlockManager]
     return Scheduler(blocks, SchedulerLimits(**limits)), blocks
 
 
-def sequence(prompt_len: int, max_tokens: int = 50) -> Sequence:
-    return Sequence([1] * prompt_len, SamplingParams(), max_tokens, None, SeededStream(0))
+NUMBERS = count()
 
 
-def run(work: list[Work]) -> list[tuple[int, int]]:
-    """Do as the engine does: compute, and append a token where one is sampled; (start, end) of each."""
+def sequence(prompt_len: int, max_tokens: int = 50, **params: Any) -> Sequence:
+    """Each has a prompt of its own."""
+    prompt = [next(NUMBERS) for _ in range(prompt_len)]
+    return Sequence(prompt, SamplingParams(**params), max_tokens, None, SeededStream(0))
+
+
+def run(scheduler: Scheduler) -> list[tuple[int, int]]:
+    """One step as the engine does it: compute, and append a token where one is sampled; (start, end) of each."""
     done = []
-    for w in work:
+    for w in scheduler.schedule().work:
         done.append((w.sequence.num_computed, w.end))
         samples = w.samples
-        w.sequence.num_computed = w.end
+        scheduler.computed(w.sequence, w.end)
         if samples:
-            w.sequence.append(1)
+            w.sequence.append(next(NUMBERS))
     return done
 
 
@@ -37,9 +45,9 @@ def test_a_long_prompt_goes_in_chunks_beside_a_running_stream() -> None:
     scheduler, _ = make(prefill_busy=8, prefill_idle=20)
     first, second = sequence(5), sequence(30)
     scheduler.add(first)
-    assert run(scheduler.schedule()) == [(0, 5)]
+    assert run(scheduler) == [(0, 5)]
     scheduler.add(second)
-    assert [run(scheduler.schedule()) for _ in range(5)] == [
+    assert [run(scheduler) for _ in range(5)] == [
         [(5, 6), (0, 8)],
         [(6, 7), (8, 16)],
         [(7, 8), (16, 24)],
@@ -52,7 +60,7 @@ def test_an_idle_engine_prefills_several_prompts_in_order_of_arrival() -> None:
     scheduler, _ = make(prefill_idle=20)
     for prompt_len in (8, 8, 8):
         scheduler.add(sequence(prompt_len))
-    assert run(scheduler.schedule()) == [(0, 8), (0, 8), (0, 4)]
+    assert run(scheduler) == [(0, 8), (0, 8), (0, 4)]
 
 
 def test_admission_waits_for_slots_and_memory_in_order() -> None:
@@ -60,12 +68,12 @@ def test_admission_waits_for_slots_and_memory_in_order() -> None:
     large, small, third = sequence(12), sequence(12), sequence(1)
     for each in (large, small, third):
         scheduler.add(each)
-    run(scheduler.schedule())
+    run(scheduler)
     assert scheduler.running == [large]  # the second needs 3 blocks and a spare one for the first
-    assert list(scheduler.waiting) == [small, third]  # nobody overtakes
+    assert scheduler.waiting == [small, third]  # nobody overtakes
     scheduler.remove(large)
     assert blocks.num_free == 6
-    run(scheduler.schedule())
+    run(scheduler)
     assert scheduler.running == [small, third]
 
 
@@ -74,15 +82,15 @@ def test_the_youngest_gives_way_and_is_computed_anew() -> None:
     old, young = sequence(7), sequence(7)
     scheduler.add(old)
     scheduler.add(young)
-    run(scheduler.schedule())
+    run(scheduler)
     while not scheduler.num_preemptions:
-        run(scheduler.schedule())
+        run(scheduler)
     assert scheduler.running == [old]
-    assert list(scheduler.waiting) == [young]
-    assert (young.num_computed, young.blocks) == (0, [])
+    assert scheduler.waiting == [young]
+    assert (young.num_computed, young.table.blocks) == (0, [])
     kept = list(young.tokens)
     scheduler.remove(old)
-    assert run(scheduler.schedule()) == [(0, len(kept))]
+    assert run(scheduler) == [(8, len(kept))]  # its whole blocks were still known
     assert young.tokens[: len(kept)] == kept
     scheduler.remove(young)
     assert blocks.num_free == 5
@@ -93,7 +101,7 @@ def test_removal_frees_a_waiting_sequence_too() -> None:
     first, second = sequence(3), sequence(3)
     scheduler.add(first)
     scheduler.add(second)
-    run(scheduler.schedule())
+    run(scheduler)
     scheduler.remove(second)
     scheduler.remove(first)
     assert not scheduler.has_work
