@@ -98,6 +98,7 @@ class Feed:
         self.terminal: Entry | None = None
         self.num_readers = 0
         self.trimmed_seq = 0
+        self.on_change: Callable[[], None] | None = None
         self._limits = limits
         self._settle = settle
         self._first = 0
@@ -132,12 +133,13 @@ class Feed:
         assert self.terminal is None, "nothing follows the end of a run"
         self._taken += len(entry.text) + ENTRY_OVERHEAD_BYTES
         entry.mark = self._taken
-        self.seq = entry.seq
+        self.seq = max(self.seq, entry.seq)
         self._entries.append(entry)
         if entry.is_terminal:
             self._end(entry)
         else:
-            self._documents[entry.choice].seq = entry.seq
+            document = self._documents[entry.choice]
+            document.seq = max(document.seq, entry.seq)
             if len(self._entries) > self._limits.max_entries or self._taken - self._dropped > self._limits.max_bytes:
                 self._trim()
         self._wake()
@@ -162,10 +164,29 @@ class Feed:
         del self._entries[:cut]
         self._first += cut
 
+    def skip_to(self, trimmed_seq: int, seqs: Sequence[int]) -> None:
+        """For a run that is followed, where entries up to `trimmed_seq` were missed; its documents stand at `seqs` now."""
+        self._first = self.end + 1  # no reader's place is among what comes
+        self._dropped = self._taken
+        self._entries.clear()
+        self.trimmed_seq = trimmed_seq
+        for document, seq in zip(self._documents, seqs, strict=True):
+            document.seq = seq
+        self.seq = max(self.seq, trimmed_seq, *seqs)
+
     # -- reading
+
+    @property
+    def first(self) -> int:
+        """The index of the first entry that is kept."""
+        return self._first
 
     def entry(self, index: int) -> Entry:
         return self._entries[index - self._first]
+
+    def seq_before(self, index: int) -> int:
+        """The number of the entry before the one at `index`, 0 where that is the first."""
+        return self._entries[index - self._first - 1].seq if index > self._first else self.trimmed_seq
 
     def has(self, index: int) -> bool:
         """Whether nothing from `index` on has been dropped."""
@@ -237,6 +258,8 @@ class Feed:
                 timer.cancel()
 
     def _wake(self) -> None:
+        if self.on_change is not None:
+            self.on_change()
         if self._waiting:
             for waiter in self._waiting:
                 _resolve(waiter)

@@ -15,6 +15,7 @@ class RunSettings:
     A finished run answers for `retention_s`, while at most `max_finished` are kept and they take at most `max_finished_bytes`;
     of `max_expired` more the log knows that they were there. `time_limit_s` ends a resumable run.
     `redis_url` puts the log into Redis Streams under keys that begin with `redis_prefix`, so that any replica answers.
+    A run whose replica has not been heard of for `owner_ttl_s` is lost.
     """
 
     retention_s: float = 600.0
@@ -26,3 +27,4 @@ class RunSettings:
     reader: ReaderLimits = field(default_factory=ReaderLimits)
     redis_url: str | None = None
     redis_prefix: str = "constrained:"
+    owner_ttl_s: float = 10.0

@@ -63,7 +63,7 @@ class Service:
         self.started_at = int(time())
         self.is_ready = True
         self.runs = RunRegistry(settings.finished_runs_kept)
-        self.log: EventLog = MemoryLog(settings.runs)
+        self.log: EventLog = self._make_log()
         self.live: dict[str, LiveRun] = {}
         self._recordings: set[asyncio.Task[None]] = set()
         self._executor = ThreadPoolExecutor(settings.compile_threads, thread_name_prefix="compile")
@@ -148,6 +148,21 @@ class Service:
         if command["op"] == "steer":
             return {"run": run, "seq": await steering.steer(command["text"], command.get("choice"))}
         return {"run": run, "seq": await steering.edit(command["path"], command["value"], command.get("choice", 0))}
+
+    def _make_log(self) -> EventLog:
+        if self.settings.runs.redis_url is None:
+            return MemoryLog(self.settings.runs)
+        from api.redis_log import RedisLog
+
+        return RedisLog(self.settings.runs, self._obey_another)
+
+    async def _obey_another(self, run: str, command: dict[str, Any]) -> dict[str, Any]:
+        """Carry out what another replica was asked."""
+        if run in self.live:
+            return await self.obey(self.live[run], command)
+        if command["op"] == "cancel":
+            return {"run": run, "status": "finished"}
+        raise EndedRunError(f"The run {run!r} has ended", "run")
 
     def leave(self, live: LiveRun) -> None:
         """The caller who started a run has gone."""
