@@ -47,10 +47,13 @@ class Backend(Protocol):
 
     def compile(self, schema: Any, options: CompileOptions) -> CompiledGrammar: ...
 
-    def encode(self, prompt: Messages | str, schema: Any | None) -> list[int]:
-        """Token ids of a chat or a plain prompt, the schema put into it where one is given."""
+    def encode(self, prompt: Messages | str, schema: Any | None, prefix: bytes = b"") -> list[int]:
+        """Token ids of a chat or a plain prompt, the schema put into it where one is given; `prefix` begins the answer."""
 
-    def submit(self, prompt_token_ids: list[int], params: SamplingParams, grammar: CompiledGrammar | None) -> Generation: ...
+    def submit(
+        self, prompt_token_ids: list[int], params: SamplingParams, grammar: CompiledGrammar | None, *, prefix: bytes = b""
+    ) -> Generation:
+        """Begin a sequence; `prefix` is the beginning of its document, where the prompt ends with it."""
 
     async def close(self) -> None: ...
 
@@ -73,12 +76,14 @@ class ModelBackend:
         _ = grammar.property_order, grammar.min_tokens
         return grammar
 
-    def encode(self, prompt: Messages | str, schema: Any | None) -> list[int]:
+    def encode(self, prompt: Messages | str, schema: Any | None, prefix: bytes = b"") -> list[int]:
         with self._tokenizer_lock:
-            return encode_prompt(self._model, prompt, schema, self._schema_prompt)
+            return encode_prompt(self._model, prompt, schema, self._schema_prompt, prefix)
 
-    def submit(self, prompt_token_ids: list[int], params: SamplingParams, grammar: CompiledGrammar | None) -> Generation:
-        return self.engine.submit(prompt_token_ids, params, grammar)
+    def submit(
+        self, prompt_token_ids: list[int], params: SamplingParams, grammar: CompiledGrammar | None, *, prefix: bytes = b""
+    ) -> Generation:
+        return self.engine.submit(prompt_token_ids, params, grammar, prefix=prefix)
 
     async def close(self) -> None:
         await self.engine.close()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from api.run_settings import RunSettings
 from constrained.decode.prompt import SchemaPrompt
 
 
@@ -28,3 +29,4 @@ class Settings:
     max_pending_compiles: int = 64
     compile_threads: int = 2
     finished_runs_kept: int = 1024
+    runs: RunSettings = field(default_factory=RunSettings)

@@ -8,7 +8,7 @@ from typing import Any
 from constrained.decode.options import ServedModel
 from constrained.decode.request import SamplingParams
 from constrained.decode.seeds import SeededStream
-from constrained.decode.sequence import GrammarLike, Sequence
+from constrained.decode.sequence import GrammarLike, MatcherLike, Sequence
 from constrained.decode.shaping import LogitShaper
 from constrained.decode.stops import StopText
 from constrained.errors import BudgetError, ContextLengthError, RequestError
@@ -21,9 +21,10 @@ def admit(
     params: SamplingParams,
     grammar: GrammarLike | None,
     owner: Any,
+    prefix: bytes = b"",
 ) -> Sequence:
     """A sequence ready to wait. `max_tokens` is clipped to what `max_len` (the context, or what the KV memory holds of it)
-    leaves after the prompt.
+    leaves after the prompt. `prefix` is the beginning of the document that the prompt ends with; the grammar goes on behind it.
 
     Raises `ContextLengthError` where the prompt leaves no room (or not enough for the smallest document), `BudgetError`
     where `max_tokens` itself cannot hold the smallest document, `RequestError` for a prompt that is empty or foreign, for
@@ -37,8 +38,12 @@ def admit(
     matcher = None
     if grammar is not None:
         _check_grammar(grammar, params, model)
-        needed = grammar.min_tokens
-        matcher = grammar.matcher()
+        matcher = _matcher_behind(grammar, prefix)
+        needed = max(1, matcher.min_tokens_to_end) if prefix else grammar.min_tokens
+        if params.max_tokens < needed:
+            raise BudgetError(
+                f"max_tokens is {params.max_tokens}, but the smallest document may take {needed} tokens", "max_tokens"
+            )
     if room < needed:
         raise ContextLengthError(
             f"the prompt has {len(tokens)} tokens, at most {max_len} fit: it leaves {room}, {needed} are needed",
@@ -55,6 +60,13 @@ def admit(
         LogitShaper(params, tokens, ends) if params.shapes_logits else None,
         StopText(params.stop) if params.stop else None,
     )
+
+
+def _matcher_behind(grammar: GrammarLike, prefix: bytes) -> MatcherLike:
+    matcher = grammar.matcher()
+    if prefix and not matcher.accept_bytes(prefix):
+        raise RequestError("the grammar does not allow a document that begins with this prefix", "prefix")
+    return matcher
 
 
 def _check_prompt(tokens: list[int], model: ServedModel) -> None:
@@ -78,7 +90,3 @@ def _check_grammar(grammar: GrammarLike, params: SamplingParams, model: ServedMo
     for name in ("stop", "stop_token_ids"):
         if getattr(params, name):
             raise RequestError(f"{name} would cut a document before the end that its grammar gives it; leave it out", name)
-    if params.max_tokens < grammar.min_tokens:
-        raise BudgetError(
-            f"max_tokens is {params.max_tokens}, but the smallest document may take {grammar.min_tokens} tokens", "max_tokens"
-        )

@@ -39,7 +39,7 @@ class Served:
 @contextmanager
 def live(backend: Backend, settings: Settings | None = None) -> Iterator[str]:
     """The address of a running service."""
-    config = uvicorn.Config(create_app(settings, backend), port=0, ws="none", log_level="critical", timeout_graceful_shutdown=1)
+    config = uvicorn.Config(create_app(settings, backend), port=0, log_level="critical", timeout_graceful_shutdown=1)
     server = uvicorn.Server(config)
     thread = threading.Thread(target=server.run)
     thread.start()

@@ -87,27 +87,31 @@ class SyntheticBackend:
         self.generations: list[SyntheticGeneration] = []
         self.prompts: list[str] = []
         self.params: list[SamplingParams] = []
+        self.prefixes: list[bytes] = []
         self.closed = False
         self._documents = [text.encode() if isinstance(text, str) else text for text in documents]
         self._token_bytes = token_bytes
         self._delay_s = delay_s
 
-    def encode(self, prompt: Messages | str, schema: Any | None) -> list[int]:
-        """One token a byte; the schema comes first."""
+    def encode(self, prompt: Messages | str, schema: Any | None, prefix: bytes = b"") -> list[int]:
+        """One token a byte; the schema comes first, the beginning of the answer last."""
         text = prompt if isinstance(prompt, str) else "\n".join(message["content"] for message in prompt)
-        return list((text if schema is None else f"{compact(schema)}\n{text}").encode())
+        return list((text if schema is None else f"{compact(schema)}\n{text}").encode() + prefix)
 
-    def submit(self, prompt_token_ids: list[int], params: SamplingParams, grammar: Any) -> SyntheticGeneration:
+    def submit(
+        self, prompt_token_ids: list[int], params: SamplingParams, grammar: Any, *, prefix: bytes = b""
+    ) -> SyntheticGeneration:
         if len(prompt_token_ids) >= self.context_len:
             raise ContextLengthError(f"The prompt has {len(prompt_token_ids)} tokens, the context {self.context_len}", "prompt")
         if grammar is not None and params.max_tokens < grammar.min_tokens:
             raise BudgetError(f"The smallest document needs {grammar.min_tokens} tokens", "max_tokens")
-        prompt = bytes(prompt_token_ids).decode()
+        prompt = bytes(prompt_token_ids).removesuffix(prefix).decode()
         self.prompts.append(prompt)
         self.params.append(params)
+        self.prefixes.append(prefix)
         directive = prompt.split()[-1]
         generation = SyntheticGeneration(
-            self._document(grammar),
+            self._document(grammar) if not prefix else self._rest(grammar, prefix),
             len(prompt_token_ids),
             params.max_tokens,
             self._token_bytes,
@@ -125,6 +129,17 @@ class SyntheticBackend:
         if self._documents:
             return self._documents[len(self.generations) % len(self._documents)]
         return (FREE_TEXT if grammar is None else compact(example(grammar.schema))).encode()
+
+    def _rest(self, grammar: Any, prefix: bytes) -> bytes:
+        """What follows `prefix`: the rest of the document that begins so, else the shortest end."""
+        document = self._document(grammar)
+        if document.startswith(prefix):
+            return document[len(prefix) :]
+        matcher = grammar.matcher()
+        assert matcher.accept_bytes(prefix)
+        while not matcher.is_complete:
+            matcher.accept_token(matcher.closing_token())
+        return bytes(matcher.text[len(prefix) :])
 
     async def close(self) -> None:
         self.closed = True
