@@ -13,7 +13,7 @@ import logging
 from collections import OrderedDict
 from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Generic, Literal, Protocol, TypeVar
+from typing import Any, Generic, Literal, Protocol, TypeVar, runtime_checkable
 from uuid import uuid4
 
 from api.backend import Generation
@@ -35,6 +35,13 @@ class Translator(Protocol[T_co]):
     def feed(self, data: bytes) -> Sequence[T_co]: ...
 
     def finish(self) -> Sequence[T_co]: ...
+
+
+@runtime_checkable
+class ChunkTranslator(Translator[T_co], Protocol[T_co]):
+    """A translator that wants to see what else a chunk says of its tokens."""
+
+    def feed_chunk(self, chunk: Chunk) -> Sequence[T_co]: ...
 
 
 @dataclass(slots=True)
@@ -148,7 +155,7 @@ class Run(Generic[T]):
         self._meters[choice].chunk(len(chunk.token_ids))
         if chunk.finish_reason == "error":
             raise chunk.error or InternalError("The engine failed without an error")
-        items = list(self.translators[choice].feed(chunk.data)) if chunk.data else []
+        items = list(_translated(self.translators[choice], chunk))
         if chunk.finish_reason == "stop":
             items.extend(self.translators[choice].finish())
         outcome.finish_reason = chunk.finish_reason
@@ -163,6 +170,12 @@ class Run(Generic[T]):
             self.cancel()
             if not isinstance(error, CallerError | OverloadedError):
                 logger.error("%s failed in choice %d", self.id, choice, exc_info=error)
+
+
+def _translated(translator: Translator[T], chunk: Chunk) -> Sequence[T]:
+    if isinstance(translator, ChunkTranslator):
+        return translator.feed_chunk(chunk)
+    return translator.feed(chunk.data) if chunk.data else ()
 
 
 def finish_reason_of(outcomes: Sequence[Outcome]) -> FinishReason:

@@ -18,6 +18,7 @@ from api.metrics import Metrics, SequenceMeter
 from api.runs import Outcome, Run, RunRegistry, Translator
 from api.settings import Settings
 from api.validity import DocumentValidator
+from constrained.decode.prompt import SchemaPrompt
 from constrained.decode.request import SamplingParams
 from constrained.errors import ConstrainedError, InternalError, RequestError, UnknownModelError
 from constrained.options import CompileOptions
@@ -31,7 +32,10 @@ SEED_SPACE = 2**63
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """One generation request, whatever endpoint it came by. Without a schema the text is free."""
+    """One generation request, whatever endpoint it came by. Without a schema the text is free.
+
+    The model is told its schema by the operator's template, unless the job brings a `template` and what is `shown` in it.
+    """
 
     prompt: Messages | str
     params: SamplingParams
@@ -39,6 +43,15 @@ class Job:
     schema: Any = None
     options: CompileOptions | None = None
     schema_in_prompt: bool = True
+    template: SchemaPrompt | None = None
+    shown: Any = None
+
+    @property
+    def told(self) -> Any:
+        """What the model is told of the form of its answer; None where it is told nothing."""
+        if self.template is not None:
+            return self.shown
+        return self.schema if self.options is not None and self.schema_in_prompt else None
 
 
 class Service:
@@ -69,8 +82,7 @@ class Service:
         self, job: Job, grammar: CompiledGrammar | None, endpoint: str, translator: Callable[[], Translator[T]]
     ) -> Run[T]:
         """Put a job into the engine; everything that the caller can mend is raised here, before anything is sent."""
-        shown = job.schema if grammar is not None and job.schema_in_prompt else None
-        prompt_token_ids = await asyncio.to_thread(self.backend.encode, job.prompt, shown)
+        prompt_token_ids = await asyncio.to_thread(self.backend.encode, job.prompt, job.told, job.template)
         if not prompt_token_ids:
             raise RequestError("The prompt holds no token", "prompt" if isinstance(job.prompt, str) else "messages")
         generations = self._submit(prompt_token_ids, job, grammar)

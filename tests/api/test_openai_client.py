@@ -99,8 +99,8 @@ def test_an_extension_by_extra_body(client: openai.OpenAI) -> None:
 
 def test_a_refusal_names_the_field(client: openai.OpenAI) -> None:
     with pytest.raises(openai.BadRequestError) as refusal:
-        client.chat.completions.create(model="synthetic", messages=MESSAGES, stop=["x"])
-    assert (refusal.value.param, refusal.value.code) == ("stop", "unsupported_field")
+        client.chat.completions.create(model="synthetic", messages=MESSAGES, store=True)
+    assert (refusal.value.param, refusal.value.code) == ("store", "unsupported_field")
 
 
 def test_an_unknown_model(client: openai.OpenAI) -> None:
