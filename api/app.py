@@ -11,10 +11,11 @@ from fastapi import FastAPI
 from fastapi.responses import FileResponse
 from fastapi.staticfiles import StaticFiles
 
-from api import chat, check, docs, errors, models, structured
+from api import chat, check, docs, errors, models, responses, structured
 from api.backend import Backend, load_backend
 from api.metrics import Metrics
 from api.middleware import BodyLimit, ErrorNet, RequestId
+from api.responses_store import ResponseStore
 from api.service import Service
 from api.settings import Settings
 from constrained import __version__
@@ -32,9 +33,11 @@ def create_app(settings: Settings | None = None, backend: Backend | None = None)
         loaded = backend if backend is not None else await asyncio.to_thread(load_backend, settings)
         service = Service(loaded, settings, metrics)
         app.state.service = service
+        app.state.responses = store = ResponseStore(settings.responses_kept, settings.responses_kept_s)
         try:
             yield
         finally:
+            await store.close()
             await service.close()
 
     app = FastAPI(title="constrained", version=__version__, lifespan=lifespan, redirect_slashes=False)
@@ -43,7 +46,7 @@ def create_app(settings: Settings | None = None, backend: Backend | None = None)
     app.add_middleware(ErrorNet)
     app.add_middleware(BodyLimit, max_bytes=settings.max_body_bytes)
     app.add_middleware(RequestId)
-    for routes in (structured, check, chat, models):
+    for routes in (structured, check, chat, responses, models):
         app.include_router(routes.router)
     app.mount("/static", StaticFiles(directory=STATIC, check_dir=False), name="static")
     app.add_api_route("/", page, include_in_schema=False)

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from fastapi import APIRouter, Request, Response
 
@@ -11,19 +10,14 @@ from api.chat_answer import ChatAnswer
 from api.chat_job import job_of
 from api.deps import ServiceDep
 from api.docs import streamed
-from api.pieces import ContentReader, Piece, Reader, with_logprobs
-from api.runs import Run
-from api.service import Job, Service
 from api.sse import EventStreamResponse
-from api.tools import ToolPlan, placed
+from api.start import start
 from api.wire import JsonRoute
-from constrained.errors import SchemaError
-from constrained.options import CompileOptions
 from schemas.openai import ChatCompletion, ChatCompletionChunk, ChatCompletionRequest
 from schemas.requests import ErrorBody
 
 if TYPE_CHECKING:
-    from constrained.compiled import CompiledGrammar
+    pass
 
 router = APIRouter(
     prefix="/v1/chat",
@@ -42,7 +36,7 @@ async def chat_completions(body: ChatCompletionRequest, service: ServiceDep, req
     """Answer a chat, bound by `response_format` and by the parameters of `tools` where they are given."""
     service.check_model(body.model)
     job, plan = job_of(body, service.settings.default_chat_max_tokens)
-    run = await start(service, job, plan, "chat_completions")
+    run, _ = await start(service, job, "chat_completions", plan)
     answer = ChatAnswer(service, run, job, plan)
     if not body.stream:
         return await answer.whole(request)
@@ -53,25 +47,3 @@ async def chat_completions(body: ChatCompletionRequest, service: ServiceDep, req
         heartbeat_s=service.settings.heartbeat_s,
         stall_timeout_s=service.settings.stall_timeout_s,
     )
-
-
-async def start(service: Service, job: Job, plan: ToolPlan | None, endpoint: str) -> Run[Piece]:
-    """A run whose bytes become pieces of an answer."""
-    grammar = None if job.options is None else await _grammar(service, job.schema, job.options, plan)
-    make_reader: Callable[[], Reader] = ContentReader if plan is None or grammar is None else plan.reader(grammar)
-    if job.params.logprobs is not None:
-        make_reader = with_logprobs(make_reader)
-    return await service.start(job, grammar, endpoint, make_reader)
-
-
-async def _grammar(service: Service, schema: Any, options: CompileOptions, plan: ToolPlan | None) -> CompiledGrammar:
-    """The grammar of a job; where the schema of a tool is at fault, the error says of which."""
-    try:
-        return await service.grammar(schema, options)
-    except SchemaError:
-        for place, parameters in plan.schemas if plan is not None else ():
-            try:
-                await service.grammar(parameters, options)
-            except SchemaError as error:
-                raise placed(error, place) from error
-        raise

@@ -16,7 +16,7 @@ from api.logprobs import chat_logprobs
 from api.pieces import Answer, CallArguments, CallStart, Content, Piece
 from api.runs import Outcome, Run, finish_reason_of, usage_of
 from api.service import Job, Service
-from api.sse import sse_data
+from api.sse import NO_STORE, sse_data
 from api.tools import ToolPlan
 from api.wire import to_json
 from constrained.decode.request import TokenLogprob
@@ -38,7 +38,6 @@ from schemas.requests import ErrorBody
 from schemas.tools import CalledFunction, FunctionDelta, ToolCall, ToolCallDelta
 
 logger = logging.getLogger(__name__)
-NO_STORE = {"cache-control": "no-store, no-transform"}
 
 
 class ChatAnswer:

@@ -2,16 +2,25 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
+
 from api.constraints import schema_of
-from api.conversation import conversation_of
+from api.conversation import Called, Event, Returned, Said, turns_of
 from api.sampling import params_of
 from api.service import Job
-from api.tools import ToolPlan, plan_of
+from api.tools import ENVELOPE_OPTIONS, Choice, ToolPlan, plan_of
 from constrained.errors import RequestError, UnsupportedFieldError
 from constrained.options import CompileOptions
-from schemas.openai import NEUTRAL, ChatCompletionRequest
-
-ENVELOPE_OPTIONS = CompileOptions(whitespace="compact")
+from schemas.openai import (
+    NEUTRAL,
+    AssistantTurn,
+    ChatCompletionRequest,
+    ChatMessage,
+    RefusalPart,
+    TextPart,
+    ToolMessage,
+)
+from schemas.tools import AllowedTools, NamedFunction, ToolChoice
 
 
 def job_of(body: ChatCompletionRequest, default_max_tokens: int) -> tuple[Job, ToolPlan | None]:
@@ -20,16 +29,45 @@ def job_of(body: ChatCompletionRequest, default_max_tokens: int) -> tuple[Job, T
         if getattr(body, name) not in neutral:
             raise UnsupportedFieldError(f"{name} is not supported by this version; leave it out", name)
     schema = schema_of(body, body.response_format)
-    plan = plan_of(body, schema)
+    functions = [tool.function for tool in body.tools or []]
+    plan = plan_of(functions, _choice(body.tool_choice), body.parallel_tool_calls, schema, ".function")
     num_logprobs = _num_logprobs(body)
     if plan is not None and num_logprobs is not None:
         raise UnsupportedFieldError("logprobs are not given for answers that may be calls; send tool_choice none", "logprobs")
     params = params_of(body, _max_tokens(body) or default_max_tokens, num_logprobs)
-    turns = conversation_of(body.messages, in_envelope=plan is not None and plan.mode != "named")
+    turns = turns_of(events_of(body.messages), in_envelope=plan is not None and plan.mode != "named")
     if plan is not None:
         return Job(turns, params, body.n or 1, plan.schema, ENVELOPE_OPTIONS, template=plan.prompt, shown=plan.shown), plan
     options = None if schema is None else CompileOptions()
     return Job(turns, params, body.n or 1, schema, options, schema_in_prompt=body.schema_in_prompt), None
+
+
+def events_of(messages: Sequence[ChatMessage]) -> Iterator[Event]:
+    """The messages as a conversation."""
+    for index, message in enumerate(messages):
+        place = f"messages[{index}]"
+        if isinstance(message, ToolMessage):
+            yield Returned(message.tool_call_id, _text(message.content), f"{place}.tool_call_id")
+            continue
+        if message.content or not isinstance(message, AssistantTurn):
+            yield Said("system" if message.role == "developer" else message.role, _text(message.content))
+        if isinstance(message, AssistantTurn):
+            for number, call in enumerate(message.tool_calls or []):
+                field = f"{place}.tool_calls[{number}].function.arguments"
+                yield Called(call.id, call.function.name, call.function.arguments, field)
+
+
+def _text(content: str | Sequence[TextPart | RefusalPart] | None) -> str:
+    return content if isinstance(content, str) else "".join(part.text for part in content or ())
+
+
+def _choice(given: ToolChoice | None) -> Choice:
+    if isinstance(given, NamedFunction):
+        return Choice("named", (given.function.name,), "tool_choice.function.name")
+    if isinstance(given, AllowedTools):
+        names = tuple(tool.function.name for tool in given.allowed_tools.tools)
+        return Choice(given.allowed_tools.mode, names, "tool_choice.allowed_tools.tools")
+    return Choice(given or "auto")
 
 
 def _max_tokens(body: ChatCompletionRequest) -> int | None:

@@ -29,7 +29,7 @@ def _constraints(body: SamplingFields, response_format: ResponseFormat | None) -
     elif isinstance(response_format, JsonObjectFormat):
         yield "response_format", ANY_OBJECT
     if body.structured_outputs is not None:
-        yield "structured_outputs", _structured_outputs(body.structured_outputs)
+        yield "structured_outputs", structured_schema(body.structured_outputs)
     if body.guided_json is not None:
         yield "guided_json", _schema(body.guided_json, "guided_json")
     for name in ("guided_regex", "guided_choice", "guided_grammar"):
@@ -37,7 +37,8 @@ def _constraints(body: SamplingFields, response_format: ResponseFormat | None) -
             raise UnsupportedFieldError(f"{name} is not supported by this version; send guided_json", name)
 
 
-def _structured_outputs(asked: StructuredOutputs) -> Any:
+def structured_schema(asked: StructuredOutputs) -> Any:
+    """The schema of a constraint as vLLM spells it."""
     for name in ("regex", "choice", "choices", "grammar"):
         if getattr(asked, name) is not None:
             raise UnsupportedFieldError(f"{name} is not supported by this version; send json", f"structured_outputs.{name}")

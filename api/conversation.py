@@ -1,4 +1,4 @@
-"""From the messages of a chat to the turns that a chat template takes: roles it knows, each with one text.
+"""A conversation as the endpoints hand it on, and the turns that a chat template takes: roles it knows, each with one text.
 
 Calls and their results become text, for most templates know no tools; a call is written as the model itself would write it.
 """
@@ -6,66 +6,90 @@ Calls and their results become text, for most templates know no tools; a call is
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterable
+from dataclasses import dataclass
+from itertools import groupby
 from typing import Any
 
 from api.envelope import calls_envelope, content_envelope
 from api.wire import read_json
 from constrained.errors import CallerError, RequestError
-from schemas.openai import AssistantTurn, ChatMessage, RefusalPart, TextPart, ToolMessage
 
 Turn = dict[str, str]
 
 
-def conversation_of(messages: Sequence[ChatMessage], in_envelope: bool) -> list[Turn]:
-    """The turns. With `in_envelope` the model is to answer in the envelope, so its earlier answers stand in one too."""
+@dataclass(frozen=True, slots=True)
+class Said:
+    """What a `system`, a `user` or the `assistant` said."""
+
+    role: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Called:
+    """A call that the model made; `field` is where the caller wrote its arguments."""
+
+    id: str
+    name: str
+    arguments: str
+    field: str
+
+
+@dataclass(frozen=True, slots=True)
+class Returned:
+    """What a call gave; `field` is where the caller wrote its id."""
+
+    id: str
+    text: str
+    field: str
+
+
+Event = Said | Called | Returned
+
+
+def turns_of(events: Iterable[Event], in_envelope: bool) -> list[Turn]:
+    """The turns. With `in_envelope` the model is to answer in the envelope, so its earlier answers stand in one too.
+
+    Calls that follow each other are one turn, and so are results, for many templates want user and assistant to alternate.
+    Raises `RequestError` for arguments that are not JSON and for results of calls that were not made.
+    """
     turns: list[Turn] = []
     names: dict[str, str] = {}
-    for index, message in enumerate(messages):
-        if isinstance(message, ToolMessage):
-            _add_result(turns, _result(message, names, index), after_result=isinstance(messages[index - 1], ToolMessage))
-            continue
-        if isinstance(message, AssistantTurn):
-            names |= {call.id: call.function.name for call in message.tool_calls or []}
-            turns.append({"role": "assistant", "content": _answer(message, in_envelope, index)})
-            continue
-        role = "system" if message.role == "developer" else message.role
-        turns.append({"role": role, "content": _text(message.content)})
+    for kind, group in groupby(events, key=type):
+        if kind is Called:
+            calls = [event for event in group if isinstance(event, Called)]
+            names |= {call.id: call.name for call in calls}
+            _add_calls(turns, calls_envelope([(call.name, _arguments(call)) for call in calls]))
+        elif kind is Returned:
+            results = [_result(event, names) for event in group if isinstance(event, Returned)]
+            turns.append({"role": "user", "content": "\n".join(results)})
+        else:
+            turns.extend(_turn(event, in_envelope) for event in group if isinstance(event, Said))
     return turns
 
 
-def _text(content: str | Sequence[TextPart | RefusalPart] | None) -> str:
-    return content if isinstance(content, str) else "".join(part.text for part in content or ())
-
-
-def _answer(message: AssistantTurn, in_envelope: bool, index: int) -> str:
-    text = _text(message.content)
-    if message.tool_calls:
-        calls = [
-            (call.function.name, _arguments(call.function.arguments, f"messages[{index}].tool_calls[{number}]"))
-            for number, call in enumerate(message.tool_calls)
-        ]
-        return "\n".join(filter(None, (text, calls_envelope(calls))))
-    return content_envelope(text) if in_envelope else text
-
-
-def _arguments(text: str, field: str) -> Any:
-    try:
-        return read_json(text.encode()) if text else {}
-    except CallerError as error:
-        message = str(error).replace("The body", "The text")
-        raise RequestError(message, f"{field}.function.arguments") from error
-
-
-def _result(message: ToolMessage, names: dict[str, str], index: int) -> str:
-    if message.tool_call_id not in names:
-        raise RequestError(f"No earlier call has the id {message.tool_call_id!r}", f"messages[{index}].tool_call_id")
-    return json.dumps({"result_of": names[message.tool_call_id], "result": _text(message.content)}, ensure_ascii=False)
-
-
-def _add_result(turns: list[Turn], text: str, after_result: bool) -> None:
-    """Results that follow each other are one turn, for many templates want user and assistant to alternate."""
-    if after_result:
+def _add_calls(turns: list[Turn], text: str) -> None:
+    """Calls go to what the assistant said just before, if it did."""
+    if turns and turns[-1]["role"] == "assistant":
         turns[-1]["content"] += f"\n{text}"
     else:
-        turns.append({"role": "user", "content": text})
+        turns.append({"role": "assistant", "content": text})
+
+
+def _turn(said: Said, in_envelope: bool) -> Turn:
+    wrapped = in_envelope and said.role == "assistant"
+    return {"role": said.role, "content": content_envelope(said.text) if wrapped else said.text}
+
+
+def _arguments(call: Called) -> Any:
+    try:
+        return read_json(call.arguments.encode()) if call.arguments else {}
+    except CallerError as error:
+        raise RequestError(str(error).replace("The body", "The text"), call.field) from error
+
+
+def _result(returned: Returned, names: dict[str, str]) -> str:
+    if returned.id not in names:
+        raise RequestError(f"No earlier call has the id {returned.id!r}", returned.field)
+    return json.dumps({"result_of": names[returned.id], "result": returned.text}, ensure_ascii=False)

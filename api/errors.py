@@ -20,6 +20,7 @@ from schemas.requests import ErrorBody, ErrorInfo
 STATUS: dict[type[Exception], int] = {
     errors.UnknownModelError: 404,
     errors.UnknownRunError: 404,
+    errors.UnknownResponseError: 404,
     errors.BodyTooLargeError: 413,
     errors.CallerError: 400,
     errors.OverloadedError: 503,

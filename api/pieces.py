@@ -12,6 +12,8 @@ from uuid import uuid4
 
 from api.runs import Translator
 from constrained.decode.request import Chunk, TokenLogprob
+from constrained.guide import Location
+from constrained.stream import DeltaStream, Op
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +40,14 @@ class CallArguments:
     add: str
 
 
-Piece = Content | CallStart | CallArguments | TokenLogprob
+@dataclass(frozen=True, slots=True)
+class TypedOps:
+    """Operations of the native protocol, for the text that follows."""
+
+    ops: Sequence[Op]
+
+
+Piece = Content | CallStart | CallArguments | TypedOps | TokenLogprob
 Reader = Translator[Piece]
 
 
@@ -102,6 +111,23 @@ class WithLogprobs:
 
     def feed_chunk(self, chunk: Chunk) -> Sequence[Piece]:
         return [*chunk.logprobs, *(self._reader.feed(chunk.data) if chunk.data else ())]
+
+
+class TypedReader:
+    """A reader of a document that tells of it in operations too, before the text that they come from."""
+
+    def __init__(self, root: Location | None) -> None:
+        self._content = ContentReader()
+        self._stream = DeltaStream(root)
+
+    def feed(self, data: bytes) -> list[Piece]:
+        return self._pieces(self._stream.feed(data), self._content.feed(data))
+
+    def finish(self) -> list[Piece]:
+        return self._pieces(self._stream.finish(), self._content.finish())
+
+    def _pieces(self, ops: Sequence[Op], texts: Sequence[Piece]) -> list[Piece]:
+        return [TypedOps(ops), *texts] if ops else list(texts)
 
 
 def with_logprobs(make_reader: Callable[[], Reader]) -> Callable[[], Reader]:

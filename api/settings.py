@@ -28,3 +28,5 @@ class Settings:
     max_pending_compiles: int = 64
     compile_threads: int = 2
     finished_runs_kept: int = 1024
+    responses_kept: int = 1024
+    responses_kept_s: float = 3600.0

@@ -17,7 +17,8 @@ from api.disconnect import until_disconnect
 
 # One newline: a comment followed by a blank line is an event without data, which the official Python client refuses.
 HEARTBEAT = b": ping\n"
-STREAM_HEADERS = {"cache-control": "no-store, no-transform", "x-accel-buffering": "no"}
+NO_STORE = {"cache-control": "no-store, no-transform"}
+STREAM_HEADERS = {**NO_STORE, "x-accel-buffering": "no"}
 
 
 def sse_event(event_id: str, event: str, data: str) -> bytes:
@@ -28,6 +29,11 @@ def sse_event(event_id: str, event: str, data: str) -> bytes:
 def sse_data(data: str) -> bytes:
     """One event of the OpenAI-compatible endpoints: data alone."""
     return f"data: {data}\n\n".encode()
+
+
+def sse_named(event: str, data: str) -> bytes:
+    """One event of `/v1/responses`, whose name its data repeat."""
+    return f"event: {event}\ndata: {data}\n\n".encode()
 
 
 async def with_heartbeats(frames: AsyncIterator[bytes], heartbeat_s: float) -> AsyncIterator[bytes]:

@@ -4,18 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal, Protocol
+from typing import TYPE_CHECKING, Any, Literal
 
 from api.envelope import FREE_TEXT, EnvelopeReader, envelope_schema
 from api.pieces import ArgumentsReader, Reader
 from constrained.decode.prompt import SchemaPrompt
 from constrained.errors import RequestError, SchemaError
-from schemas.tools import AllowedTools, FunctionDefinition, FunctionTool, NamedFunction, ToolChoice
+from constrained.options import CompileOptions
+from schemas.tools import FunctionDefinition
 
 if TYPE_CHECKING:
     from constrained.compiled import CompiledGrammar
 
 MOST_CALLS = 16
+ENVELOPE_OPTIONS = CompileOptions(whitespace="compact")
 NO_PARAMETERS = {"type": "object", "properties": {}, "additionalProperties": False}
 
 CALL_OR_ANSWER = SchemaPrompt(
@@ -39,17 +41,13 @@ CALL_ONE = SchemaPrompt(
 Mode = Literal["auto", "required", "named"]
 
 
-class AsksForTools(Protocol):
-    """The fields of a request that speak of tools."""
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """What a request says of the calls that it wants: `names` are the functions that may be called, None for all of them."""
 
-    @property
-    def tools(self) -> list[FunctionTool] | None: ...
-
-    @property
-    def tool_choice(self) -> ToolChoice | None: ...
-
-    @property
-    def parallel_tool_calls(self) -> bool | None: ...
+    mode: Literal["none"] | Mode
+    names: tuple[str, ...] | None = None
+    field: str = "tool_choice"
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,7 +96,7 @@ class ToolPlan:
     def schemas(self) -> Iterator[tuple[str, Any]]:
         """(where the caller wrote it, the schema) of each part of `schema`."""
         for place, function in zip(self.places, self.functions, strict=True):
-            yield f"{place}.function.parameters", parameters_of(function)
+            yield f"{place}.parameters", parameters_of(function)
         if self.content is not None:
             yield "", self.content
 
@@ -131,58 +129,42 @@ def _shown(function: FunctionDefinition) -> dict[str, Any]:
     return {"name": function.name, **described, "parameters": parameters_of(function)}
 
 
-def plan_of(body: AsksForTools, content: Any = None) -> ToolPlan | None:
-    """The plan of a request; None where no tool can be called. `RequestError` names the field that is at fault."""
-    functions = _functions(body.tools or [])
-    mode, allowed = _choice(body.tool_choice, functions)
-    if mode is None or not allowed:
-        return None
-    places = {name: f"tools[{index}]" for index, name in enumerate(functions)}
-    for name in allowed:
-        _check_parameters(functions[name], places[name])
-    most_calls = 1 if body.parallel_tool_calls is False else MOST_CALLS
-    chosen = tuple(functions[name] for name in allowed)
-    return ToolPlan(mode, chosen, tuple(places[name] for name in allowed), most_calls, content)
+def plan_of(
+    functions: Sequence[FunctionDefinition], choice: Choice, parallel: bool | None, content: Any, member: str
+) -> ToolPlan | None:
+    """The plan of a request; None where no tool can be called. `RequestError` names the field that is at fault.
 
-
-def _functions(tools: Sequence[FunctionTool]) -> dict[str, FunctionDefinition]:
-    functions: dict[str, FunctionDefinition] = {}
-    for index, tool in enumerate(tools):
-        if tool.function.name in functions:
-            raise RequestError(f"Two functions are called {tool.function.name!r}", f"tools[{index}].function.name")
-        functions[tool.function.name] = tool.function
-    return functions
-
-
-def _choice(choice: ToolChoice | None, functions: dict[str, FunctionDefinition]) -> tuple[Mode | None, list[str]]:
-    """(the mode, the names of the functions that may be called)"""
-    if choice in (None, "auto"):
-        return "auto", list(functions)
-    if choice == "none":
-        return None, []
-    if not functions:
+    A function stands at `tools[i]` and `member`; `content` is the schema of an answer without a call.
+    """
+    places = [f"tools[{index}]{member}" for index in range(len(functions))]
+    known: dict[str, int] = {}
+    for index, function in enumerate(functions):
+        if function.name in known:
+            raise RequestError(f"Two functions are called {function.name!r}", f"{places[index]}.name")
+        known[function.name] = index
+    if choice.mode not in ("none", "auto") and not functions:
         raise RequestError("tool_choice asks for a call, but there are no tools", "tool_choice")
-    if isinstance(choice, NamedFunction):
-        return "named", [_known(choice.function.name, functions, "tool_choice.function.name")]
-    if isinstance(choice, AllowedTools):
-        place = "tool_choice.allowed_tools.tools"
-        names = [_known(tool.function.name, functions, place) for tool in choice.allowed_tools.tools]
-        return choice.allowed_tools.mode, list(dict.fromkeys(names))
-    return "required", list(functions)
-
-
-def _known(name: str, functions: dict[str, FunctionDefinition], field: str) -> str:
-    if name not in functions:
-        raise RequestError(f"No tool is called {name!r}; there are {', '.join(map(repr, functions))}", field)
-    return name
+    names = list(known) if choice.names is None else dict.fromkeys(choice.names)
+    for name in names:
+        if name not in known:
+            raise RequestError(f"No tool is called {name!r}; there are {', '.join(map(repr, known))}", choice.field)
+        _check_parameters(functions[known[name]], places[known[name]])
+    if choice.mode == "none" or not names:
+        return None
+    chosen = [known[name] for name in names]
+    return ToolPlan(
+        choice.mode,
+        tuple(functions[index] for index in chosen),
+        tuple(places[index] for index in chosen),
+        1 if parallel is False else MOST_CALLS,
+        content,
+    )
 
 
 def _check_parameters(function: FunctionDefinition, place: str) -> None:
     kind = parameters_of(function).get("type")
     if kind != "object":
-        raise RequestError(
-            f"The parameters of a function are an object; their type is {kind!r}", f"{place}.function.parameters.type"
-        )
+        raise RequestError(f"The parameters of a function are an object; their type is {kind!r}", f"{place}.parameters.type")
 
 
 def placed(error: SchemaError, place: str) -> SchemaError:

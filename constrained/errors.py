@@ -20,6 +20,7 @@
     |       +-- MalformedBodyError       a body that is not JSON
     |       +-- BodyTooLargeError        a body over the size limit
     |       +-- UnknownRunError          a run that this service does not know
+    |       +-- UnknownResponseError     a response, or an item of one, that is not kept here
     +-- OverloadedError                  the service is full; the caller may try again
     |   +-- NotReadyError                the engine does not run
     +-- InternalError                    a broken invariant: our fault
@@ -169,6 +170,12 @@ class UnknownRunError(RequestError):
     """No run of this id is known here."""
 
     code = "run_not_found"
+
+
+class UnknownResponseError(RequestError):
+    """No response, and no item of one, of this id is kept here."""
+
+    code = "response_not_found"
 
 
 class OverloadedError(ConstrainedError):
