@@ -11,7 +11,7 @@ from fastapi import FastAPI
 from fastapi.responses import FileResponse
 from fastapi.staticfiles import StaticFiles
 
-from api import chat, check, docs, errors, models, responses, structured
+from api import chat, check, completions, docs, errors, models, responses, structured
 from api.backend import Backend, load_backend
 from api.metrics import Metrics
 from api.middleware import BodyLimit, ErrorNet, RequestId
@@ -46,7 +46,7 @@ def create_app(settings: Settings | None = None, backend: Backend | None = None)
     app.add_middleware(ErrorNet)
     app.add_middleware(BodyLimit, max_bytes=settings.max_body_bytes)
     app.add_middleware(RequestId)
-    for routes in (structured, check, chat, responses, models):
+    for routes in (structured, check, chat, completions, responses, models):
         app.include_router(routes.router)
     app.mount("/static", StaticFiles(directory=STATIC, check_dir=False), name="static")
     app.add_api_route("/", page, include_in_schema=False)

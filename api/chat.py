@@ -36,7 +36,8 @@ async def chat_completions(body: ChatCompletionRequest, service: ServiceDep, req
     """Answer a chat, bound by `response_format` and by the parameters of `tools` where they are given."""
     service.check_model(body.model)
     job, plan = job_of(body, service.settings.default_chat_max_tokens)
-    run, _ = await start(service, job, "chat_completions", plan)
+    names = {} if body.max_completion_tokens is None else {"max_tokens": "max_completion_tokens"}
+    run, _ = await start(service, job, "chat_completions", plan, names=names)
     answer = ChatAnswer(service, run, job, plan)
     if not body.stream:
         return await answer.whole(request)

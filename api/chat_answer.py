@@ -10,17 +10,18 @@ from typing import Any
 from fastapi import Request, Response
 from fastapi.responses import JSONResponse
 
+from api.answers import failure_of
 from api.disconnect import CLIENT_GONE, unless_disconnected
-from api.errors import as_ours, error_info
+from api.errors import error_info
 from api.logprobs import chat_logprobs
 from api.pieces import Answer, CallArguments, CallStart, Content, Piece
-from api.runs import Outcome, Run, finish_reason_of, usage_of
+from api.runs import Outcome, Run, usage_of
 from api.service import Job, Service
 from api.sse import NO_STORE, sse_data
 from api.tools import ToolPlan
 from api.wire import to_json
 from constrained.decode.request import TokenLogprob
-from constrained.errors import ConstrainedError, InternalError
+from constrained.errors import ConstrainedError
 from schemas.openai import (
     AssistantMessage,
     ChatChoice,
@@ -60,10 +61,9 @@ class ChatAnswer:
         try:
             if not await unless_disconnected(request.receive, self._collect()):
                 return Response(status_code=CLIENT_GONE)
-            self._raise_failure()
             await self._judge()
             choices = [self._choice(index) for index in range(len(self._answers))]
-            completion = ChatCompletion(**self._head, choices=choices, usage=chat_usage(self._run.outcomes))
+            completion = ChatCompletion(**self._head, choices=choices, usage=chat_usage([self._run.outcomes]))
             return JSONResponse(completion.model_dump(), headers=NO_STORE)
         finally:
             self._service.close_run(self._run)
@@ -77,13 +77,12 @@ class ChatAnswer:
             async for frame in self._run.frames(self._service.settings.chat_coalesce_ms / 1000):
                 self._answers[frame.choice].add(frame.items)
                 yield self._chunk(frame.choice, include_usage, delta_of(frame.items), logprobs=self._logprobs(frame.items))
-            self._raise_failure()
             await self._judge()
             for choice in range(len(self._answers)):
                 yield self._chunk(choice, include_usage, ChoiceDelta(), self._reason(choice))
             if include_usage:
                 yield sse_data(
-                    to_json({**self._chunk_head, "choices": [], "usage": chat_usage(self._run.outcomes).model_dump()})
+                    to_json({**self._chunk_head, "choices": [], "usage": chat_usage([self._run.outcomes]).model_dump()})
                 )
             yield sse_data("[DONE]")
         except Exception as error:
@@ -141,14 +140,10 @@ class ChatAnswer:
         chose_to_call = self._answers[choice].calls and self._plan is not None and self._plan.mode != "named"
         return "tool_calls" if chose_to_call else "stop"
 
-    def _raise_failure(self) -> None:
-        """A run that failed, or that the service itself stopped, has no answer."""
-        if self._run.error is not None:
-            raise as_ours(self._run.error)
-        if finish_reason_of(self._run.outcomes) == "cancelled":
-            raise InternalError("The run was cancelled")
-
     async def _judge(self) -> None:
+        """Raises what made the run fail; a finished document is validated once more."""
+        if (failure := failure_of(self._run)) is not None:
+            raise failure
         if self._job.options is not None:
             await self._service.judge(self._job.schema, self._run.outcomes)
 
@@ -172,13 +167,13 @@ def delta_of(pieces: Sequence[Piece]) -> ChoiceDelta:
     return delta
 
 
-def chat_usage(outcomes: list[Outcome]) -> CompletionUsage:
-    """Token counts as the official clients read them."""
-    usage = usage_of(outcomes)
+def chat_usage(outcomes_by_run: Sequence[list[Outcome]]) -> CompletionUsage:
+    """Token counts of one or more runs as the official clients read them."""
+    usages = [usage_of(outcomes) for outcomes in outcomes_by_run]
     return CompletionUsage(
-        prompt_tokens=usage.prompt_tokens,
-        completion_tokens=usage.completion_tokens,
-        total_tokens=usage.total_tokens,
-        prompt_tokens_details=PromptTokensDetails(cached_tokens=usage.cached_tokens),
-        completion_tokens_details=CompletionTokensDetails(forced_tokens=usage.forced_tokens),
+        prompt_tokens=sum(usage.prompt_tokens for usage in usages),
+        completion_tokens=sum(usage.completion_tokens for usage in usages),
+        total_tokens=sum(usage.total_tokens for usage in usages),
+        prompt_tokens_details=PromptTokensDetails(cached_tokens=sum(usage.cached_tokens for usage in usages)),
+        completion_tokens_details=CompletionTokensDetails(forced_tokens=sum(usage.forced_tokens for usage in usages)),
     )

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 
 from constrained.decode.request import TokenLogprob
+from schemas.completions import TextLogprobs
 from schemas.openai import LogprobEntry, Logprobs, TopLogprob
 
 TokenBytes = Callable[[int], bytes]
@@ -21,11 +22,25 @@ def chat_logprobs(entries: Iterable[TokenLogprob], bytes_of: TokenBytes) -> Logp
     return Logprobs(content=content)
 
 
+def text_logprobs(entries: Iterable[TokenLogprob], bytes_of: TokenBytes, offset: int) -> TextLogprobs:
+    """The same in the form of text completions, the first token `offset` characters into the text."""
+    tokens, logprobs, tops, offsets = [], [], [], []
+    for entry in entries:
+        token = _token(entry.token_id, entry.logprob, bytes_of)
+        tokens.append(token.token)
+        logprobs.append(token.logprob)
+        offsets.append(offset)
+        offset += len(token.token)
+        likeliest = [_token(token_id, logprob, bytes_of) for token_id, logprob in entry.top]
+        tops.append({top.token: top.logprob for top in likeliest})
+    return TextLogprobs(tokens=tokens, token_logprobs=logprobs, top_logprobs=tops, text_offset=offsets)
+
+
 def _token(token_id: int, logprob: float, bytes_of: TokenBytes) -> TopLogprob:
     data = bytes_of(token_id)
-    return TopLogprob(token=data.decode("utf-8", "replace"), logprob=finite_logprob(logprob), bytes=list(data))
+    return TopLogprob(token=data.decode("utf-8", "replace"), logprob=_finite(logprob), bytes=list(data))
 
 
-def finite_logprob(logprob: float) -> float:
+def _finite(logprob: float) -> float:
     """JSON has no infinity: what the mask forbids gets the official API's least number."""
     return max(logprob, -9999.0)

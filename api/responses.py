@@ -32,6 +32,7 @@ from schemas.responses import (
     TypedStartEvent,
 )
 
+FIELD_NAMES = {"messages": "input", "max_tokens": "max_output_tokens"}
 router = APIRouter(
     prefix="/v1/responses",
     route_class=JsonRoute,
@@ -52,7 +53,7 @@ async def create(body: ResponsesRequest, service: ServiceDep, store: ResponsesDe
     if body.previous_response_id is not None:
         earlier = store.get(body.previous_response_id, "previous_response_id").conversation
     asked = response_job_of(body, earlier, store.item, service.settings.default_chat_max_tokens)
-    run, grammar = await start(service, asked.job, "responses", asked.plan, body.typed_deltas)
+    run, grammar = await start(service, asked.job, "responses", asked.plan, body.typed_deltas, FIELD_NAMES)
     response = response_of(body, run, asked, service.backend.name)
     answer = ResponseAnswer(service, run, asked, response, grammar if body.typed_deltas else None)
     kept = Kept(response, asked.conversation, _input_items(body.input), lambda: service.close_run(run))

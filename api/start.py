@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from api.pieces import ContentReader, Piece, Reader, TypedReader, with_logprobs
 from api.runs import Run
 from api.service import Job, Service
 from api.tools import ToolPlan, placed
-from constrained.errors import SchemaError
+from constrained.errors import RequestError, SchemaError
 from constrained.options import CompileOptions
 
 if TYPE_CHECKING:
@@ -17,14 +18,26 @@ if TYPE_CHECKING:
 
 
 async def start(
-    service: Service, job: Job, endpoint: str, plan: ToolPlan | None = None, typed: bool = False
+    service: Service,
+    job: Job,
+    endpoint: str,
+    plan: ToolPlan | None = None,
+    typed: bool = False,
+    names: Mapping[str, str] = MappingProxyType({}),
 ) -> tuple[Run[Piece], CompiledGrammar | None]:
-    """The run of a job, and its grammar; with `typed` operations of the native protocol stand before the text."""
+    """The run of a job, and its grammar; with `typed` operations of the native protocol stand before the text.
+
+    `names` are those that the endpoint has for fields of a job which an error may name.
+    """
     grammar = None if job.options is None else await _grammar(service, job.schema, job.options, plan)
     make_reader = _reader(grammar, plan, typed)
     if job.params.logprobs is not None:
         make_reader = with_logprobs(make_reader)
-    return await service.start(job, grammar, endpoint, make_reader), grammar
+    try:
+        return await service.start(job, grammar, endpoint, make_reader), grammar
+    except RequestError as error:
+        error.field = names.get(error.field or "", error.field)
+        raise
 
 
 def _reader(grammar: CompiledGrammar | None, plan: ToolPlan | None, typed: bool) -> Callable[[], Reader]:
