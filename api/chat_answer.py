@@ -71,7 +71,8 @@ class ChatAnswer:
     async def chunks(self, include_usage: bool) -> AsyncIterator[bytes]:
         """The completion as chunks; whatever fails after the first byte becomes one error, which ends the stream."""
         try:
-            content = None if self._plan is not None and self._plan.mode != "auto" else ""
+            # Null where calls may follow: some clients begin a text at an empty string.
+            content = "" if self._plan is None else None
             for choice in range(len(self._answers)):
                 yield self._chunk(choice, include_usage, ChoiceDelta(role="assistant", content=content))
             async for frame in self._run.frames(self._service.settings.chat_coalesce_ms / 1000):
