@@ -14,6 +14,7 @@ from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from api.errors import answer_of, error_info
+from api.logs import REQUEST
 from constrained.errors import BodyTooLargeError
 
 logger = logging.getLogger(__name__)
@@ -34,6 +35,7 @@ class RequestId:
         given = Headers(scope=scope).get("x-request-id", "")
         request_id = given if REQUEST_ID.fullmatch(given) else f"req-{uuid4().hex}"
         scope["request_id"] = request_id
+        REQUEST.set(request_id)
 
         async def send_with_id(message: Message) -> None:
             if message["type"] == "http.response.start":
@@ -56,7 +58,7 @@ class BodyLimit:
             return
         body = await self._read(scope, receive)
         if body is None:
-            answer = _counted(scope, BodyTooLargeError(f"The body is over the limit of {self.max_bytes} bytes"))
+            answer = counted(scope, BodyTooLargeError(f"The body is over the limit of {self.max_bytes} bytes"))
             answer.headers["connection"] = "close"
             await answer(scope, receive, send)
             return
@@ -113,10 +115,10 @@ class ErrorNet:
             if scope["type"] != "http" or started:
                 raise
             logger.exception("%s %s failed", scope["method"], scope["path"])
-            await _counted(scope, error)(scope, receive, send)
+            await counted(scope, error)(scope, receive, send)
 
 
-def _counted(scope: Scope, error: Exception) -> Response:
+def counted(scope: Scope, error: Exception) -> Response:
     """The answer for an error, which is counted."""
     scope["app"].state.metrics.refusals.labels(code=error_info(error).code).inc()
     return answer_of(error)

@@ -19,7 +19,7 @@ from uuid import uuid4
 from api.backend import Generation
 from api.metrics import SequenceMeter
 from constrained.decode.request import Chunk, FinishReason, Usage
-from constrained.errors import CallerError, InternalError, OverloadedError, UnknownRunError
+from constrained.errors import CallerError, ConstrainedError, InternalError, OverloadedError, UnknownRunError
 from schemas.events import Timings, UsageInfo
 
 logger = logging.getLogger(__name__)
@@ -94,6 +94,12 @@ class Run(Generic[T]):
         for generation in self._generations:
             generation.cancel()
 
+    def stop(self, error: ConstrainedError) -> None:
+        """Stop every sequence as `cancel` does; whoever reads is told why."""
+        if not self.ended and self.error is None:
+            self.error = error
+            self.cancel()
+
     async def frames(self, window_s: float) -> AsyncIterator[Frame[T]]:
         """What is generated, as it comes: at most one frame of a choice in `window_s`, or with 0 one for each chunk."""
         loop = asyncio.get_running_loop()
@@ -143,7 +149,7 @@ class Run(Generic[T]):
         except Exception as error:
             self._fail(choice, error)
         finally:
-            self._meters[choice].end(self.outcomes[choice].finish_reason or "cancelled")
+            self._meters[choice].end(self.outcomes[choice].finish_reason or "cancelled", self.outcomes[choice].usage)
             if all(outcome.finish_reason for outcome in self.outcomes) or self.error is not None:
                 self._ended.set()
             self._changed.set()
@@ -244,3 +250,8 @@ class RunRegistry:
     def cancel_all(self) -> None:
         for run in list(self._live.values()):
             run.cancel()
+
+    def stop_all(self, error: ConstrainedError) -> None:
+        """Stop every run, and tell its readers why."""
+        for run in list(self._live.values()):
+            run.stop(error)

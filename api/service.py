@@ -6,6 +6,7 @@ Knows the backend, the grammar cache and the runs; knows neither HTTP nor any wi
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
@@ -17,15 +18,19 @@ from api.grammars import GrammarCache
 from api.metrics import Metrics, SequenceMeter
 from api.runs import Outcome, Run, RunRegistry, Translator
 from api.settings import Settings
+from api.tracing import Tracing
 from api.validity import DocumentValidator
 from constrained.decode.prompt import SchemaPrompt
 from constrained.decode.request import SamplingParams
-from constrained.errors import ConstrainedError, InternalError, RequestError, UnknownModelError
+from constrained.errors import ConstrainedError, InternalError, RequestError, ShuttingDownError, UnknownModelError
 from constrained.options import CompileOptions
 
 if TYPE_CHECKING:
+    from opentelemetry.trace import Span
+
     from constrained.compiled import CompiledGrammar
 
+logger = logging.getLogger(__name__)
 T = TypeVar("T")
 SEED_SPACE = 2**63
 
@@ -57,16 +62,23 @@ class Job:
 class Service:
     """The backend with all that is shared between requests. Belongs to one event loop."""
 
-    def __init__(self, backend: Backend, settings: Settings, metrics: Metrics) -> None:
+    def __init__(self, backend: Backend, settings: Settings, metrics: Metrics, tracing: Tracing | None = None) -> None:
         self.backend = backend
         self.settings = settings
         self.metrics = metrics
+        self.tracing = tracing or Tracing()
+        self.is_draining = False
         self.started_at = int(time())
         self.is_ready = True
         self.runs = RunRegistry(settings.finished_runs_kept)
         self._executor = ThreadPoolExecutor(settings.compile_threads, thread_name_prefix="compile")
         self._grammars = GrammarCache(
-            backend.compile, self._executor, settings.grammar_cache_size, settings.max_pending_compiles
+            backend.compile,
+            self._executor,
+            settings.grammar_cache_size,
+            settings.max_pending_compiles,
+            settings.max_schema_bytes,
+            metrics.grammar_lookup,
         )
 
     def check_model(self, model: str | None) -> None:
@@ -76,13 +88,17 @@ class Service:
 
     async def grammar(self, schema: Any, options: CompileOptions) -> CompiledGrammar:
         """The grammar of a schema, compiled now or kept from before."""
-        return await self._grammars.get(schema, options)
+        with self.tracing.span("compile"):
+            return await self._grammars.get(schema, options)
 
     async def start(
         self, job: Job, grammar: CompiledGrammar | None, endpoint: str, translator: Callable[[], Translator[T]]
     ) -> Run[T]:
         """Put a job into the engine; everything that the caller can mend is raised here, before anything is sent."""
-        prompt_token_ids = await asyncio.to_thread(self.backend.encode, job.prompt, job.told, job.template)
+        if self.is_draining:
+            raise ShuttingDownError("The service is shutting down")
+        with self.tracing.span("encode"):
+            prompt_token_ids = await asyncio.to_thread(self.backend.encode, job.prompt, job.told, job.template)
         if not prompt_token_ids:
             raise RequestError("The prompt holds no token", "prompt" if isinstance(job.prompt, str) else "messages")
         generations = self._submit(prompt_token_ids, job, grammar)
@@ -91,10 +107,23 @@ class Service:
             self.runs.new_id(),
             generations,
             [translator() for _ in generations],
-            [SequenceMeter(self.metrics) for _ in generations],
+            [SequenceMeter(self.metrics, self._span(endpoint, job)) for _ in generations],
         )
         self.runs.add(run)
+        told = {"run": run.id, "endpoint": endpoint, "choices": job.num_choices, "prompt_tokens": len(prompt_token_ids)}
+        if self.settings.log_prompts:
+            told["prompt"] = job.prompt
+        logger.info("run started", extra=told)
         return run
+
+    def _span(self, endpoint: str, job: Job) -> Span | None:
+        return self.tracing.begin(
+            "generate",
+            gen_ai__operation__name=endpoint,
+            gen_ai__request__model=self.backend.name,
+            gen_ai__request__max_tokens=job.params.max_tokens,
+            gen_ai__request__temperature=job.params.temperature,
+        )
 
     def _submit(self, prompt_token_ids: list[int], job: Job, grammar: CompiledGrammar | None) -> list[Generation]:
         """One generation a choice, each with a seed of its own; all of them or none."""
@@ -134,6 +163,12 @@ class Service:
                 self.metrics.invalid_documents.inc()
             verdicts.append(valid)
         return verdicts
+
+    async def drain(self, grace_s: float) -> None:
+        """Take nothing new; after `grace_s` stop what still runs, whose readers are told `shutting_down`."""
+        self.is_draining = True
+        await asyncio.sleep(grace_s)
+        self.runs.stop_all(ShuttingDownError("The service is shutting down"))
 
     async def close(self) -> None:
         """Stop every run, then the backend."""
