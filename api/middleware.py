@@ -19,6 +19,8 @@ from constrained.errors import BodyTooLargeError
 
 logger = logging.getLogger(__name__)
 
+DROPPED_SHARE = 4
+"""How many times the limit is read of a body that is over it, before the connection is closed in its face."""
 REQUEST_ID = re.compile(r"[A-Za-z0-9._-]{1,128}")
 
 
@@ -65,20 +67,27 @@ class BodyLimit:
         await self.app(scope, self._replay(body, receive), send)
 
     async def _read(self, scope: Scope, receive: Receive) -> bytes | None:
-        """The whole body, or None where it is over the limit."""
+        """The whole body, or None where it is over the limit.
+
+        What is not too far over it is read and dropped: many clients, and proxies, see no answer before they have sent all.
+        """
         declared = Headers(scope=scope).get("content-length", "0")
-        if declared.isdecimal() and int(declared) > self.max_bytes:
+        is_over = declared.isdecimal() and int(declared) > self.max_bytes
+        most = self.max_bytes * DROPPED_SHARE
+        if is_over and int(declared) > most:
             return None
         body = bytearray()
-        while True:
+        num_read = 0
+        while num_read <= most:
             message = await receive()
-            if message["type"] == "http.disconnect":
-                return bytes(body)
-            body += message.get("body", b"")
-            if len(body) > self.max_bytes:
-                return None
-            if not message.get("more_body", False):
-                return bytes(body)
+            part = message.get("body", b"")
+            num_read += len(part)
+            is_over = is_over or num_read > self.max_bytes
+            if not is_over:
+                body += part
+            if message["type"] == "http.disconnect" or not message.get("more_body", False):
+                break
+        return None if is_over else bytes(body)
 
     @staticmethod
     def _replay(body: bytes, receive: Receive) -> Receive:
