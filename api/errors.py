@@ -22,16 +22,19 @@ STATUS: dict[type[Exception], int] = {
     errors.UnknownModelError: 404,
     errors.UnknownRunError: 404,
     errors.UnknownResponseError: 404,
+    errors.ExpiredRunError: 410,
+    errors.EndedRunError: 409,
     errors.BodyTooLargeError: 413,
     errors.UnauthorizedError: 401,
     errors.CallerError: 400,
     errors.RateLimitError: 429,
     errors.OverloadedError: 503,
+    errors.RunLostError: 503,
     errors.ConstrainedError: 500,
 }
 HTTP_CODES = {404: "not_found", 405: "method_not_allowed", 413: "body_too_large"}
 FRIENDLIER = {"extra_forbidden": "This field is unknown", "missing": "This field is needed"}
-RETRIABLE_STATUS = frozenset({408, 409, 429, 500, 502, 503, 504})
+RETRIABLE_STATUS = frozenset({408, 429, 500, 502, 503, 504})
 INTERNAL_MESSAGE = "The service failed on this request; the fault is ours."
 
 

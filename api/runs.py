@@ -4,6 +4,9 @@ Knows neither HTTP nor what is sent; a translator per choice turns accepted byte
 
 The engine pushes, the reader pulls: what was generated since the last frame waits here, so a slow reader never holds the
 engine back, and what waits is bounded by the run's `max_tokens`.
+
+A choice may be taken over: its sequence ends before its next step, and another, which begins where it stopped, goes on as the
+same choice.
 """
 
 from __future__ import annotations
@@ -11,15 +14,22 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import OrderedDict
-from collections.abc import AsyncIterator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any, Generic, Literal, Protocol, TypeVar, runtime_checkable
 from uuid import uuid4
 
 from api.backend import Generation
 from api.metrics import SequenceMeter
 from constrained.decode.request import Chunk, FinishReason, Usage
-from constrained.errors import CallerError, ConstrainedError, InternalError, OverloadedError, UnknownRunError
+from constrained.errors import (
+    CallerError,
+    ConstrainedError,
+    EndedRunError,
+    InternalError,
+    OverloadedError,
+    UnknownRunError,
+)
 from schemas.events import Timings, UsageInfo
 
 logger = logging.getLogger(__name__)
@@ -46,11 +56,16 @@ class ChunkTranslator(Translator[T_co], Protocol[T_co]):
 
 @dataclass(slots=True)
 class Outcome:
-    """What one sequence has given so far; `finish_reason` is None while it goes on."""
+    """What one choice has given so far; `finish_reason` is None while it goes on.
+
+    `revision` counts how often its text was changed before its end; `spent` is the usage of the sequences before the present.
+    """
 
     text: bytearray = field(default_factory=bytearray)
     finish_reason: FinishReason | None = None
     usage: Usage = field(default_factory=Usage)
+    revision: int = 0
+    spent: Usage | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +75,25 @@ class Frame(Generic[T]):
     choice: int
     items: list[T]
     seq: int
+
+
+@dataclass(frozen=True, slots=True)
+class Successor(Generic[T]):
+    """The generation that goes on as a choice; with `text` and `translator` where what was told before is changed."""
+
+    generation: Generation
+    text: bytes | None = None
+    translator: Translator[T] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class _TakeOver(Generic[T]):
+    succeed: Callable[[bytes], Awaitable[Successor[T]]]
+    done: asyncio.Future[None]
+
+    def fail(self, error: Exception) -> None:
+        if not self.done.done():  # whoever asked may have gone
+            self.done.set_exception(error)
 
 
 class Run(Generic[T]):
@@ -77,10 +111,12 @@ class Run(Generic[T]):
         self.error: Exception | None = None
         self.failed_choice = 0
         self.seq = 0
-        self._generations = generations
-        self.translators = translators
+        self.translators = list(translators)
+        self._generations = list(generations)
         self._meters = meters
         self._waiting: list[tuple[int, list[T]]] = []
+        self._take_overs: dict[int, _TakeOver[T]] = {}
+        self._is_cancelled = False
         self._changed = asyncio.Event()
         self._ended = asyncio.Event()
         self._pumps = [asyncio.create_task(self._pump(choice)) for choice in range(len(generations))]
@@ -91,6 +127,7 @@ class Run(Generic[T]):
 
     def cancel(self) -> None:
         """Stop every sequence before its next step."""
+        self._is_cancelled = True
         for generation in self._generations:
             generation.cancel()
 
@@ -99,6 +136,18 @@ class Run(Generic[T]):
         if not self.ended and self.error is None:
             self.error = error
             self.cancel()
+
+    async def take_over(self, choice: int, succeed: Callable[[bytes], Awaitable[Successor[T]]]) -> None:
+        """End the sequence of a choice, and go on with what `succeed` makes of the text at that moment.
+
+        Raises `EndedRunError` where the choice ends by itself first, and what `succeed` raises, which then fails the run.
+        One at a time for each choice.
+        """
+        if self.outcomes[choice].finish_reason is not None or self._is_cancelled or choice in self._take_overs:
+            raise EndedRunError(f"Choice {choice} has ended", "choice")
+        asked = self._take_overs[choice] = _TakeOver(succeed, asyncio.get_running_loop().create_future())
+        self._generations[choice].cancel()
+        await asked.done
 
     async def frames(self, window_s: float) -> AsyncIterator[Frame[T]]:
         """What is generated, as it comes: at most one frame of a choice in `window_s`, or with 0 one for each chunk."""
@@ -110,7 +159,7 @@ class Run(Generic[T]):
                 await self._pause(pause_s)
             self._changed.clear()
             ended = self.ended
-            for frame in self._take_waiting(merge=window_s > 0):
+            for frame in self.take_waiting(merge=window_s > 0):
                 yield frame
             if ended:
                 return
@@ -126,7 +175,8 @@ class Run(Generic[T]):
         except TimeoutError:
             return
 
-    def _take_waiting(self, merge: bool) -> list[Frame[T]]:
+    def take_waiting(self, merge: bool) -> list[Frame[T]]:
+        """What has come since the last frame, numbered; with `merge` as one frame for each choice."""
         waiting, self._waiting = self._waiting, []
         if merge:
             together: dict[int, list[T]] = {}
@@ -140,31 +190,58 @@ class Run(Generic[T]):
         return frames
 
     async def _pump(self, choice: int) -> None:
-        """Take one sequence's chunks to their end; what is raised on the way fails the whole run."""
+        """Take one choice's chunks to their end; what is raised on the way fails the whole run."""
+        outcome = self.outcomes[choice]
         try:
-            async for chunk in self._generations[choice]:
-                self._take(choice, chunk)
-            if self.outcomes[choice].finish_reason is None:
-                raise InternalError("The engine ended a sequence without a reason")
+            while outcome.finish_reason is None:
+                async for chunk in self._generations[choice]:
+                    self._take(choice, chunk)
+                if outcome.finish_reason is None:
+                    await self._hand_over(choice)
         except Exception as error:
             self._fail(choice, error)
         finally:
-            self._meters[choice].end(self.outcomes[choice].finish_reason or "cancelled", self.outcomes[choice].usage)
-            if all(outcome.finish_reason for outcome in self.outcomes) or self.error is not None:
+            if (asked := self._take_overs.pop(choice, None)) is not None:
+                asked.fail(EndedRunError(f"Choice {choice} has ended", "choice"))
+            self._meters[choice].end(outcome.finish_reason or "cancelled", outcome.usage)
+            if all(each.finish_reason for each in self.outcomes) or self.error is not None:
                 self._ended.set()
             self._changed.set()
+
+    async def _hand_over(self, choice: int) -> None:
+        """The present sequence has ended without a reason of its own: its successor goes on."""
+        asked = self._take_overs.pop(choice, None)
+        if asked is None:
+            raise InternalError("The engine ended a sequence without a reason")
+        outcome = self.outcomes[choice]
+        try:
+            successor = await asked.succeed(bytes(outcome.text))
+        except Exception as error:
+            asked.fail(error)
+            raise
+        outcome.spent = outcome.usage
+        if successor.text is not None and successor.translator is not None:
+            outcome.text[:] = successor.text
+            outcome.revision += 1
+            self.translators[choice] = successor.translator
+        self._generations[choice] = successor.generation
+        if self._is_cancelled:
+            successor.generation.cancel()
+        if not asked.done.done():
+            asked.done.set_result(None)
 
     def _take(self, choice: int, chunk: Chunk) -> None:
         outcome = self.outcomes[choice]
         outcome.text += chunk.data
-        outcome.usage = chunk.usage
+        outcome.usage = chunk.usage if outcome.spent is None else _total(outcome.spent, chunk.usage)
         self._meters[choice].chunk(len(chunk.token_ids))
         if chunk.finish_reason == "error":
             raise chunk.error or InternalError("The engine failed without an error")
         items = list(_translated(self.translators[choice], chunk))
         if chunk.finish_reason == "stop":
             items.extend(self.translators[choice].finish())
-        outcome.finish_reason = chunk.finish_reason
+        if chunk.finish_reason != "cancelled" or choice not in self._take_overs or self._is_cancelled:
+            outcome.finish_reason = chunk.finish_reason
         if items and self.error is None:
             self._waiting.append((choice, items))
             self._changed.set()
@@ -182,6 +259,21 @@ def _translated(translator: Translator[T], chunk: Chunk) -> Sequence[T]:
     if isinstance(translator, ChunkTranslator):
         return translator.feed_chunk(chunk)
     return translator.feed(chunk.data) if chunk.data else ()
+
+
+def _total(before: Usage, now: Usage) -> Usage:
+    """The usage of a choice over all its sequences: tokens and times add up, the queue and the first token count once."""
+    return replace(
+        now,
+        prompt_tokens=before.prompt_tokens,
+        cached_tokens=before.cached_tokens,
+        completion_tokens=before.completion_tokens + now.completion_tokens,
+        forced_tokens=before.forced_tokens + now.forced_tokens,
+        queue_ms=before.queue_ms,
+        ttft_ms=before.ttft_ms or now.ttft_ms,
+        total_ms=before.total_ms + now.total_ms,
+        closed_by_budget=before.closed_by_budget or now.closed_by_budget,
+    )
 
 
 def finish_reason_of(outcomes: Sequence[Outcome]) -> FinishReason:
@@ -236,6 +328,9 @@ class RunRegistry:
             self._finished[run.id] = None
             while len(self._finished) > self._num_kept:
                 self._finished.popitem(last=False)
+
+    def knows(self, run_id: str) -> bool:
+        return run_id in self._live or run_id in self._finished
 
     def cancel(self, run_id: str) -> Literal["cancelled", "finished"]:
         """Stop a run; `UnknownRunError` where none of this id is known."""

@@ -6,6 +6,7 @@ Knows the backend, the grammar cache and the runs; knows neither HTTP nor any wi
 from __future__ import annotations
 
 import asyncio
+import hashlib
 import logging
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -14,16 +15,31 @@ from time import time
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from api.backend import Backend, Generation, Messages
+from api.eventlog import EventLog, MemoryLog
+from api.feed import Head
 from api.grammars import GrammarCache
 from api.metrics import Metrics, SequenceMeter
+from api.recording import LiveRun, Recorder
 from api.runs import Outcome, Run, RunRegistry, Translator
+from api.seeds import varied
 from api.settings import Settings
+from api.steering import Steering
+from api.telling import start_event, wire_json
 from api.tracing import Tracing
 from api.validity import DocumentValidator
 from constrained.decode.prompt import SchemaPrompt
 from constrained.decode.request import SamplingParams
-from constrained.errors import ConstrainedError, InternalError, RequestError, ShuttingDownError, UnknownModelError
+from constrained.errors import (
+    ConstrainedError,
+    EndedRunError,
+    InternalError,
+    RequestError,
+    ShuttingDownError,
+    UnknownModelError,
+)
+from constrained.grammar.texts import canonical
 from constrained.options import CompileOptions
+from constrained.stream import DeltaStream, Op
 
 if TYPE_CHECKING:
     from opentelemetry.trace import Span
@@ -31,8 +47,9 @@ if TYPE_CHECKING:
     from constrained.compiled import CompiledGrammar
 
 logger = logging.getLogger(__name__)
+
 T = TypeVar("T")
-SEED_SPACE = 2**63
+CLOSING_S = 5.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,6 +88,9 @@ class Service:
         self.started_at = int(time())
         self.is_ready = True
         self.runs = RunRegistry(settings.finished_runs_kept)
+        self.log: EventLog = MemoryLog(settings.runs)
+        self.live: dict[str, LiveRun] = {}
+        self._recordings: set[asyncio.Task[None]] = set()
         self._executor = ThreadPoolExecutor(settings.compile_threads, thread_name_prefix="compile")
         self._grammars = GrammarCache(
             backend.compile,
@@ -98,7 +118,7 @@ class Service:
         if self.is_draining:
             raise ShuttingDownError("The service is shutting down")
         with self.tracing.span("encode"):
-            prompt_token_ids = await asyncio.to_thread(self.backend.encode, job.prompt, job.told, job.template)
+            prompt_token_ids = await asyncio.to_thread(self.backend.encode, job.prompt, job.told, b"", job.template)
         if not prompt_token_ids:
             raise RequestError("The prompt holds no token", "prompt" if isinstance(job.prompt, str) else "messages")
         generations = self._submit(prompt_token_ids, job, grammar)
@@ -125,13 +145,67 @@ class Service:
             gen_ai__request__temperature=job.params.temperature,
         )
 
+    async def start_told(self, job: Job, grammar: CompiledGrammar, *, coalesce_ms: int, resumable: bool) -> LiveRun:
+        """As `start`, as a run that is told: its ops go into a feed of the event log."""
+        run: Run[Op] = await self.start(job, grammar, "structured_stream", lambda: DeltaStream(grammar.root))
+        start = wire_json(start_event(run, self.backend.name, job.schema, grammar))
+        head = Head(run.id, start, len(run.outcomes), coalesce_ms, resumable)
+        recorder = Recorder(run, head, self.settings.runs.feed, lambda: self.judge(job.schema, run.outcomes))
+        live = self.live[run.id] = LiveRun(recorder, job, grammar, asyncio.Lock())
+        self.log.add(live.feed)
+        recording = asyncio.create_task(self._record(live))
+        self._recordings.add(recording)
+        recording.add_done_callback(self._recordings.discard)
+        return live
+
+    async def _record(self, live: LiveRun) -> None:
+        limit = asyncio.get_running_loop().call_later(self.settings.runs.time_limit_s, live.run.cancel)
+        try:
+            await live.recorder.record()
+        finally:
+            limit.cancel()
+            del self.live[live.run.id]
+            self.close_run(live.run)
+            self.log.finish(live.feed)
+
+    async def command(self, run: str, command: dict[str, Any]) -> dict[str, Any]:
+        """Cancel, steer or edit a run, wherever it is generated; the fields of the answer."""
+        live = self.live.get(run)
+        if live is not None:
+            return await self.obey(live, command)
+        if command["op"] == "cancel" and self.runs.knows(run):
+            return {"run": run, "status": self.runs.cancel(run)}
+        feed = await self.log.open(run)
+        try:
+            if feed.terminal is None:
+                return await self.log.forward(run, command)
+        finally:
+            self.log.release(feed)
+        if command["op"] == "cancel":
+            return {"run": run, "status": "finished"}
+        raise EndedRunError(f"The run {run!r} has ended", "run")
+
+    async def obey(self, live: LiveRun, command: dict[str, Any]) -> dict[str, Any]:
+        """Carry out a command on a run that this process generates."""
+        run = live.run.id
+        if command["op"] == "cancel":
+            return {"run": run, "status": self.runs.cancel(run)}
+        steering = Steering(self.backend, live)
+        if command["op"] == "steer":
+            return {"run": run, "seq": await steering.steer(command["text"], command.get("choice"))}
+        return {"run": run, "seq": await steering.edit(command["path"], command["value"], command.get("choice", 0))}
+
+    def leave(self, live: LiveRun) -> None:
+        """The caller who started a run has gone."""
+        if not live.feed.head.resumable:
+            live.run.cancel()
+
     def _submit(self, prompt_token_ids: list[int], job: Job, grammar: CompiledGrammar | None) -> list[Generation]:
         """One generation a choice, each with a seed of its own; all of them or none."""
         generations: list[Generation] = []
         try:
             for choice in range(job.num_choices):
-                seed = job.params.seed
-                params = replace(job.params, seed=None if seed is None else (seed + choice) % SEED_SPACE)
+                params = replace(job.params, seed=varied(job.params.seed, choice))
                 generations.append(self.backend.submit(prompt_token_ids, params, grammar))
         except ConstrainedError as error:
             for generation in generations:
@@ -153,7 +227,10 @@ class Service:
         self.runs.remove(run)
 
     async def judge(self, schema: Any, outcomes: list[Outcome]) -> list[bool]:
-        """Whether each choice is finished and valid, by a standard validator; a finished one that is not is counted."""
+        """Whether each choice is finished and valid, by a standard validator.
+
+        A finished one that is not is our fault: it is counted, and logged with the schema's hash.
+        """
         validator = DocumentValidator(schema)
         verdicts = []
         for outcome in outcomes:
@@ -161,6 +238,7 @@ class Service:
             valid = is_whole and await asyncio.to_thread(validator.is_valid, bytes(outcome.text))
             if is_whole and not valid:
                 self.metrics.invalid_documents.inc()
+                logger.error("a finished document is not valid by its schema, whose SHA-256 is %s", _sha256(schema))
             verdicts.append(valid)
         return verdicts
 
@@ -171,7 +249,14 @@ class Service:
         self.runs.stop_all(ShuttingDownError("The service is shutting down"))
 
     async def close(self) -> None:
-        """Stop every run, then the backend."""
+        """Stop every run, let each tell its end, then close the log and the backend."""
         self.runs.cancel_all()
+        if self._recordings:
+            await asyncio.wait(self._recordings, timeout=CLOSING_S)
+        await self.log.close()
         await self.backend.close()
         self._executor.shutdown(wait=False, cancel_futures=True)
+
+
+def _sha256(schema: Any) -> str:
+    return hashlib.sha256(canonical(schema).encode()).hexdigest()

@@ -9,6 +9,7 @@ from typing import Any, Literal
 from pydantic import Field, ValidationError, model_validator
 from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict, TomlConfigSettingsSource
 
+from api.run_settings import RunSettings
 from constrained.decode.prompt import SchemaPrompt
 from constrained.errors import OptionError
 
@@ -64,6 +65,7 @@ class Settings(BaseSettings):
     max_pending_compiles: int = Field(default=64, ge=1)
     compile_threads: int = Field(default=2, ge=1)
     finished_runs_kept: int = Field(default=1024, ge=0)
+    runs: RunSettings = Field(default_factory=RunSettings)
     responses_kept: int = Field(default=1024, ge=0)
     responses_kept_s: float = Field(default=3600.0, ge=0)
 

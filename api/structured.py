@@ -2,58 +2,95 @@
 
 from __future__ import annotations
 
-import logging
-from collections.abc import AsyncIterator
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
-from fastapi import APIRouter, Request, Response
+from fastapi import APIRouter, Header, Query, Request, Response
 
 from api.deps import ServiceDep
 from api.disconnect import CLIENT_GONE, unless_disconnected
 from api.docs import streamed
-from api.errors import as_ours, error_info
-from api.runs import Outcome, Run, finish_reason_of, timings_of, usage_of
+from api.errors import as_ours
+from api.feed import Feed
+from api.reader import Reader
+from api.recording import LiveRun
+from api.runs import Outcome, Run, timings_of, usage_of
 from api.service import Job, Service
-from api.sse import EventStreamResponse, sse_event
-from api.wire import JsonRoute, to_json
+from api.sse import EventStreamResponse
+from api.transports import HEARTBEATS, MEDIA_TYPES, Transport, event_frames, farewell, text_frames, transport_of
+from api.wire import JsonRoute
 from constrained.decode.request import SamplingParams
-from constrained.errors import ConstrainedError, InternalError, UnsupportedFieldError
+from constrained.errors import EventIdError, RequestError, UnsupportedFieldError
 from constrained.options import CompileOptions
-from constrained.stream import DeltaStream, Op, coalesce
-from schemas.events import DeltaEvent, DoneEvent, ErrorEvent, EventName, StartEvent, Wire
-from schemas.requests import CancelResponse, ErrorBody, StructuredChoice, StructuredRequest, StructuredResponse
+from constrained.stream import DeltaStream, Op
+from schemas.events import DeltaEvent, DoneEvent, ErrorEvent, SnapshotEvent, StartEvent
+from schemas.requests import (
+    CancelResponse,
+    EditRequest,
+    ErrorBody,
+    SteerRequest,
+    SteerResponse,
+    StructuredChoice,
+    StructuredRequest,
+    StructuredResponse,
+)
 
 if TYPE_CHECKING:
     from constrained.compiled import CompiledGrammar
 
-logger = logging.getLogger(__name__)
 router = APIRouter(
     prefix="/v1/structured",
     route_class=JsonRoute,
     tags=["structured"],
     responses={"4XX": {"model": ErrorBody}, "5XX": {"model": ErrorBody}},
 )
-STREAM_EVENTS = (StartEvent, DeltaEvent, ErrorEvent, DoneEvent)
+EVENTS = (StartEvent, DeltaEvent, SnapshotEvent, ErrorEvent, DoneEvent)
+STREAMED: dict[int | str, dict[str, Any]] = {200: streamed("The events of a run.", *EVENTS)}
+MAX_SEQ_DIGITS = 18
 
 
-@router.post("/stream", response_class=Response, responses={200: streamed("The events of a run.", *STREAM_EVENTS)})
-async def stream(body: StructuredRequest, service: ServiceDep) -> Response:
-    """Start a run; the answer is its event stream: `start`, `delta`s, then `done` or `error`."""
-    service.check_model(body.model)
-    run, grammar = await start(service, job_of(body), "structured_stream")
-    return EventStreamResponse(
-        sse_events(service, run, grammar, body),
-        on_close=lambda: service.close_run(run),
-        heartbeat_s=service.settings.heartbeat_s,
-        stall_timeout_s=service.settings.stall_timeout_s,
-    )
+@router.post("/stream", response_class=Response, responses=STREAMED)
+async def stream(body: StructuredRequest, service: ServiceDep, request: Request) -> Response:
+    """Start a run; the answer is its event stream: `start`, `delta`s, then `done` or `error`.
+
+    `Accept: application/x-ndjson` gives the events as JSON Lines, `text/plain` the bare text of the document in chunks.
+    """
+    transport = transport_of(request.headers.get("accept"))
+    if transport == "text" and body.n > 1:
+        raise RequestError("text/plain carries one document; send n as 1 or accept text/event-stream", "n")
+    live = await start(service, body)
+    return streaming(service, live.feed, transport, live)
+
+
+@router.get("/{run}/events", response_class=Response, responses={**STREAMED, 204: {"description": "There is nothing more."}})
+async def events(
+    run: str,
+    service: ServiceDep,
+    request: Request,
+    last_event_id: Annotated[str | None, Header(description="The id of the last event that came.")] = None,
+    after: Annotated[str | None, Query(description="The same, as an id or as its number alone.")] = None,
+    coalesce_ms: Annotated[int | None, Query(ge=0, le=1000, description="The window of this reader.")] = None,
+) -> Response:
+    """Join a run, or resume it behind an event; without a place, the document so far comes as a snapshot."""
+    feed = await service.log.open(run)
+    try:
+        reader = Reader(feed, service.settings.runs.reader, _place(run, last_event_id, after), _seconds(coalesce_ms))
+        if reader.is_over:
+            service.log.release(feed)
+            return Response(status_code=204)
+        transport: Transport = "lines" if transport_of(request.headers.get("accept")) == "lines" else "sse"
+        return streaming(service, feed, transport, reader=reader)
+    except BaseException:
+        service.log.release(feed)
+        raise
 
 
 @router.post("", response_model=StructuredResponse)
 async def complete(body: StructuredRequest, service: ServiceDep, request: Request) -> Response:
     """Run to the end; the answer is one JSON document."""
     service.check_model(body.model)
-    run, grammar = await start(service, job_of(body), "structured")
+    job = job_of(body)
+    grammar = await service.grammar(job.schema, job.options or CompileOptions())
+    run: Run[Op] = await service.start(job, grammar, "structured", lambda: DeltaStream(grammar.root))
     try:
         if not await unless_disconnected(request.receive, run.wait()):
             return Response(status_code=CLIENT_GONE)
@@ -69,7 +106,19 @@ async def complete(body: StructuredRequest, service: ServiceDep, request: Reques
 @router.post("/{run}/cancel")
 async def cancel(run: str, service: ServiceDep) -> CancelResponse:
     """Stop a run before its next step; idempotent."""
-    return CancelResponse(run=run, status=service.runs.cancel(run))
+    return CancelResponse.model_validate(await service.command(run, {"op": "cancel"}))
+
+
+@router.post("/{run}/steer")
+async def steer(run: str, body: SteerRequest, service: ServiceDep) -> SteerResponse:
+    """Say something more to a run: it joins the conversation, and generation goes on from where it is."""
+    return SteerResponse.model_validate(await service.command(run, {"op": "steer", **body.model_dump()}))
+
+
+@router.post("/{run}/edit")
+async def edit(run: str, body: EditRequest, service: ServiceDep) -> SteerResponse:
+    """Correct a closed value of a run that goes on; every reader gets a snapshot."""
+    return SteerResponse.model_validate(await service.command(run, {"op": "edit", **body.model_dump()}))
 
 
 def job_of(body: StructuredRequest) -> Job:
@@ -77,8 +126,6 @@ def job_of(body: StructuredRequest) -> Job:
     for name in ("regex", "choice", "grammar"):
         if getattr(body, name) is not None:
             raise UnsupportedFieldError(f"{name} is not supported by this version; send a JSON Schema as schema", name)
-    if body.resumable:
-        raise UnsupportedFieldError("resumable runs are not supported by this version; send false", "resumable")
     return Job(
         prompt=body.prompt if body.prompt is not None else [message.model_dump() for message in body.messages or []],
         params=SamplingParams(body.temperature, body.top_p, body.top_k, body.min_p, body.seed, body.max_tokens),
@@ -89,70 +136,48 @@ def job_of(body: StructuredRequest) -> Job:
     )
 
 
-async def start(service: Service, job: Job, endpoint: str) -> tuple[Run[Op], CompiledGrammar]:
-    """A run whose bytes become ops."""
+async def start(service: Service, body: StructuredRequest) -> LiveRun:
+    """A run that is told."""
+    service.check_model(body.model)
+    job = job_of(body)
     grammar = await service.grammar(job.schema, job.options or CompileOptions())
-    return await service.start(job, grammar, endpoint, lambda: DeltaStream(grammar.root)), grammar
+    return await service.start_told(job, grammar, coalesce_ms=body.coalesce_ms, resumable=body.resumable)
 
 
-async def sse_events(service: Service, run: Run[Op], grammar: CompiledGrammar, body: StructuredRequest) -> AsyncIterator[bytes]:
-    """The events of a run as SSE frames; whatever fails after the first byte becomes the one `error` event."""
-    try:
-        yield frame("start", run.id, 0, start_event(service, run, grammar, body))
-        async for part in run.frames(body.coalesce_ms / 1000):
-            ops = [op.to_wire() for op in coalesce(part.items)]
-            yield frame("delta", run.id, part.seq, {"seq": part.seq, "choice": part.choice, "ops": ops})
-        if run.error is not None:
-            raise run.error
-        verdicts = await service.judge(body.schema_, run.outcomes)
-        yield frame("done", run.id, run.seq + 1, done_event(run, verdicts))
-    except Exception as error:
-        if error is not run.error:
-            logger.exception("the stream of %s failed", run.id)
-        yield frame("error", run.id, run.seq + 1, error_event(run, error))
-
-
-def frame(name: EventName, run_id: str, seq: int, data: Wire | dict[str, Any]) -> bytes:
-    """One event as an SSE frame."""
-    return sse_event(f"{run_id}:{seq}", name, to_json(data.model_dump(by_alias=True) if isinstance(data, Wire) else data))
-
-
-def start_event(service: Service, run: Run[Op], grammar: CompiledGrammar, body: StructuredRequest) -> StartEvent:
-    return StartEvent(
-        run=run.id,
-        model=service.backend.name,
-        schema_=body.schema_,
-        schema_hash=grammar.schema_hash,
-        order=list(grammar.property_order),
-        choices=len(run.outcomes),
+def streaming(
+    service: Service, feed: Feed, transport: Transport, live: LiveRun | None = None, reader: Reader | None = None
+) -> EventStreamResponse:
+    """The response that streams a feed: to whoever started the run (`live`), or to a `reader` who joins."""
+    if live is not None and transport == "text":
+        frames = text_frames(live.run, feed)
+    else:
+        frames = event_frames(reader or Reader(feed, service.settings.runs.reader), feed, transport)
+    return EventStreamResponse(
+        frames,
+        on_close=(lambda: service.leave(live)) if live is not None else (lambda: service.log.release(feed)),
+        heartbeat_s=service.settings.heartbeat_s,
+        stall_timeout_s=service.settings.stall_timeout_s,
+        media_type=MEDIA_TYPES[transport],
+        heartbeat=HEARTBEATS[transport],
+        farewell=lambda: farewell(feed, transport),
     )
 
 
-def done_event(run: Run[Op], verdicts: list[bool]) -> DoneEvent:
-    complete = all(outcome.finish_reason == "stop" for outcome in run.outcomes)
-    return DoneEvent(
-        seq=run.seq + 1,
-        finish_reason=finish_reason_of(run.outcomes),
-        finish_reasons=[outcome.finish_reason or "cancelled" for outcome in run.outcomes],
-        status="complete" if complete else "incomplete",
-        valid=all(verdicts),
-        closed_by_budget=any(outcome.usage.closed_by_budget for outcome in run.outcomes),
-        usage=usage_of(run.outcomes),
-        timings=timings_of(run.outcomes),
-    )
+def _place(run: str, last_event_id: str | None, after: str | None) -> int | None:
+    """The number of the last event that a reader has. The header is newer where both are there."""
+    given, field = (last_event_id, "Last-Event-ID") if last_event_id else (after, "after")
+    if not given:
+        return None
+    owner, colon, number = given.rpartition(":")
+    if colon and owner != run:
+        raise EventIdError(f"{field} is {given!r}, which is an event of another run than {run!r}", field)
+    if not (number.isascii() and number.isdecimal() and len(number) <= MAX_SEQ_DIGITS):
+        raise EventIdError(f"{field} is {given!r}; the id of an event is {run}:<number>", field)
+    return int(number)
 
 
-def error_event(run: Run[Op], error: Exception) -> ErrorEvent:
-    info = error_info(error)
-    translator = run.translators[run.failed_choice]
-    open_paths = translator.open_paths if isinstance(translator, DeltaStream) else ()
-    return ErrorEvent(
-        seq=run.seq + 1,
-        code=info.code or InternalError.code,
-        message=info.message,
-        path=open_paths[-1] if open_paths else None,
-        retriable=isinstance(error, ConstrainedError) and error.retriable,
-    )
+def _seconds(coalesce_ms: int | None) -> float | None:
+    return None if coalesce_ms is None else coalesce_ms / 1000
 
 
 def answer_text(run: Run[Op], grammar: CompiledGrammar, model: str, verdicts: list[bool]) -> str:

@@ -99,13 +99,17 @@ PathStatus = Literal["next", "streaming", "complete"]
 
 
 class SnapshotEvent(Wire):
-    """The fold of every op up to `seq`: sent where a reader joins late or fell behind."""
+    """The fold of every op up to `seq`: sent where a reader joins late or fell behind, and after an edit.
+
+    `edited` is then the path that was corrected: the one way in which a closed value ever changes.
+    """
 
     seq: int
     choice: int = 0
     value: Any
     open: list[str]
     status: dict[str, PathStatus]
+    edited: str | None = None
 
 
 class ErrorEvent(Wire):

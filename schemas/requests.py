@@ -88,6 +88,31 @@ class CancelResponse(Wire):
     status: Literal["cancelled", "finished"]
 
 
+class SteerRequest(RequestWire):
+    """Body of `POST /v1/structured/{run}/steer`: `text` joins the conversation as a user turn.
+
+    It reaches every choice that goes on, or `choice` alone.
+    """
+
+    text: str = Field(min_length=1)
+    choice: int | None = Field(default=None, ge=0)
+
+
+class EditRequest(RequestWire):
+    """Body of `POST /v1/structured/{run}/edit`: the closed value at `path` becomes `value`, which its subschema must allow."""
+
+    path: str
+    value: Any
+    choice: int = Field(default=0, ge=0)
+
+
+class SteerResponse(Wire):
+    """Answer to both: `seq` is the last operation before the new course; after an edit, the edit itself."""
+
+    run: str
+    seq: int
+
+
 class CheckRequest(RequestWire):
     """Body of `POST /v1/schemas/check`."""
 

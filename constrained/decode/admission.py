@@ -8,7 +8,7 @@ from typing import Any
 from constrained.decode.options import ServedModel
 from constrained.decode.request import SamplingParams
 from constrained.decode.seeds import SeededStream
-from constrained.decode.sequence import GrammarLike, Sequence
+from constrained.decode.sequence import GrammarLike, MatcherLike, Sequence
 from constrained.errors import BudgetError, ContextLengthError, RequestError
 
 
@@ -19,9 +19,10 @@ def admit(
     params: SamplingParams,
     grammar: GrammarLike | None,
     owner: Any,
+    prefix: bytes = b"",
 ) -> Sequence:
     """A sequence ready to wait. `max_tokens` is clipped to what `max_len` (the context, or what the KV memory holds of it)
-    leaves after the prompt.
+    leaves after the prompt. `prefix` is the beginning of the document that the prompt ends with; the grammar goes on behind it.
 
     Raises `ContextLengthError` where the prompt leaves no room (or not enough for the smallest document), `BudgetError`
     where `max_tokens` itself cannot hold the smallest document, `RequestError` for a prompt that is empty or foreign.
@@ -34,18 +35,25 @@ def admit(
     if grammar is not None:
         if grammar.vocabulary.fingerprint != model.vocabulary.fingerprint:
             raise RequestError(f"the grammar was compiled for another vocabulary than that of {model.name}", "grammar")
-        needed = grammar.min_tokens
+        matcher = _matcher_behind(grammar, prefix)
+        needed = max(1, matcher.min_tokens_to_end) if prefix else grammar.min_tokens
         if params.max_tokens < needed:
             raise BudgetError(
                 f"max_tokens is {params.max_tokens}, but the smallest document may take {needed} tokens", "max_tokens"
             )
-        matcher = grammar.matcher()
     if room < needed:
         raise ContextLengthError(
             f"the prompt has {len(tokens)} tokens, at most {max_len} fit: it leaves {room}, {needed} are needed",
             "prompt",
         )
     return Sequence(tokens, params, min(params.max_tokens, room), matcher, SeededStream(params.seed), owner)
+
+
+def _matcher_behind(grammar: GrammarLike, prefix: bytes) -> MatcherLike:
+    matcher = grammar.matcher()
+    if prefix and not matcher.accept_bytes(prefix):
+        raise RequestError("the grammar does not allow a document that begins with this prefix", "prefix")
+    return matcher
 
 
 def _check_prompt(tokens: list[int], model: ServedModel) -> None:

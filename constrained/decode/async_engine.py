@@ -61,15 +61,23 @@ class AsyncEngine:
     def __init__(self, model: ServedModel, options: EngineOptions | None = None) -> None:
         self._engine = Engine(model, _deliver, options)
 
-    def submit(self, prompt_token_ids: Seq[int], params: SamplingParams, grammar: GrammarLike | None = None) -> Generation:
+    def submit(
+        self,
+        prompt_token_ids: Seq[int],
+        params: SamplingParams,
+        grammar: GrammarLike | None = None,
+        *,
+        prefix: bytes = b"",
+    ) -> Generation:
         """Queue one sequence; call it where an event loop runs.
 
+        `prefix` is the beginning of the document, where the prompt ends with it; only what comes after it is given out.
         `max_tokens` is clipped to what the context leaves after the prompt. Raises `ContextLengthError`, `BudgetError`,
         `RequestError` (the caller can mend it), `OverloadedError` (the queue is full, or the engine closes) and
         `InternalError` (the engine's thread died).
         """
         generation = Generation(asyncio.get_running_loop())
-        generation.start(self._engine.submit(prompt_token_ids, params, grammar, generation))
+        generation.start(self._engine.submit(prompt_token_ids, params, grammar, generation, prefix))
         return generation
 
     def stats(self) -> EngineStats:

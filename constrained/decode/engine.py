@@ -64,10 +64,15 @@ class Engine:
         self._thread.start()
 
     def submit(
-        self, prompt_token_ids: Seq[int], params: SamplingParams, grammar: GrammarLike | None = None, owner: Any = None
+        self,
+        prompt_token_ids: Seq[int],
+        params: SamplingParams,
+        grammar: GrammarLike | None = None,
+        owner: Any = None,
+        prefix: bytes = b"",
     ) -> Sequence:
         """Queue one sequence; see `admit` for what is refused. Raises `OverloadedError` where the queue is full."""
-        sequence = admit(self.model, self._max_len, prompt_token_ids, params, grammar, owner)
+        sequence = admit(self.model, self._max_len, prompt_token_ids, params, grammar, owner, prefix)
         with self._wake:
             self._check_open()
             self._inbox.append(sequence)

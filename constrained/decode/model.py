@@ -30,6 +30,7 @@ from constrained.decode.catalogue import list_models as list_models
 from constrained.decode.convert import prepare_default_model as prepare_default_model
 from constrained.decode.convert import without_bars
 from constrained.errors import OptionError, RequestError, UnknownModelError
+from constrained.tokens.greedy import greedy_tokens
 from constrained.tokens.vocabulary import Vocabulary
 
 CHAT_END_TOKENS = ("<|im_end|>", "<|eot_id|>", "<|eom_id|>", "<end_of_turn>", "<|end|>", "<|return|>", "<|endoftext|>")
@@ -84,6 +85,13 @@ class LoadedModel:
         """Token ids of plain text, with the tokenizer's own beginning-of-sequence token where it has one."""
         _refuse_surrogates(prompt, "prompt")
         return cast("list[int]", self.tokenizer.encode(prompt))
+
+    def encode_prefix(self, prefix: bytes) -> list[int]:
+        """Tokens that spell `prefix` exactly: the tokenizer's own, or the longest at each place where those say more or less."""
+        chosen = cast("list[int]", self.tokenizer.encode(prefix.decode("utf-8", "ignore"), add_special_tokens=False))
+        if b"".join(self.vocabulary.token_bytes[token] for token in chosen) == prefix:
+            return chosen
+        return greedy_tokens(self.vocabulary.trie, prefix)
 
 
 def _refuse_surrogates(text: str, field: str) -> None:

@@ -31,6 +31,8 @@ class Encoder(Protocol):
 
     def encode_text(self, prompt: str) -> list[int]: ...
 
+    def encode_prefix(self, prefix: bytes) -> list[int]: ...
+
 
 @dataclass(frozen=True, slots=True)
 class SchemaPrompt:
@@ -65,13 +67,22 @@ class SchemaPrompt:
 
 
 def encode_prompt(
-    model: Encoder, prompt: Sequence[Message] | str, schema: Any = None, schema_prompt: SchemaPrompt | None = SchemaPrompt()
+    model: Encoder,
+    prompt: Sequence[Message] | str,
+    schema: Any = None,
+    schema_prompt: SchemaPrompt | None = SchemaPrompt(),
+    prefix: bytes = b"",
 ) -> list[int]:
-    """Token ids of a chat or of a plain text; the schema is put into it unless there is none or `schema_prompt` is None."""
+    """Token ids of a chat or of a plain text; the schema is put into it unless there is none or `schema_prompt` is None.
+
+    `prefix`, the beginning of the answer where there is one already, stands at the end.
+    """
     told = schema_prompt if schema is not None else None
     if isinstance(prompt, str):
-        return model.encode_text(told.text(prompt, schema) if told else prompt)
-    return model.encode_chat(told.messages(prompt, schema, model.takes_system_message) if told else prompt)
+        ids = model.encode_text(told.text(prompt, schema) if told else prompt)
+    else:
+        ids = model.encode_chat(told.messages(prompt, schema, model.takes_system_message) if told else prompt)
+    return [*ids, *model.encode_prefix(prefix)] if prefix else ids
 
 
 def compact_json(value: Any) -> str:

@@ -5,6 +5,7 @@ Nothing here recurses: a document may nest deeper than the interpreter's stack.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
@@ -30,6 +31,11 @@ class Snapshot:
     def from_wire(cls, wire: Mapping[str, Any]) -> Snapshot:
         """Reads those fields, and no others, from `wire`."""
         return cls(wire["value"], tuple(wire["open"]), dict(wire["status"]))
+
+    @classmethod
+    def from_json(cls, text: str) -> Snapshot:
+        """Reads them from the JSON of the event's data."""
+        return cls.from_wire(json.loads(text))
 
 
 def copy_json(value: Any, *, wire: bool = False) -> Any:

@@ -47,7 +47,7 @@ def live(backend: Backend, settings: Settings | None = None) -> Iterator[str]:
 @contextmanager
 def serving(app: FastAPI) -> Iterator[str]:
     """The address of a running app."""
-    config = uvicorn.Config(app, port=0, ws="none", log_level="critical", timeout_graceful_shutdown=1)
+    config = uvicorn.Config(app, port=0, log_level="critical", timeout_graceful_shutdown=1)
     server = uvicorn.Server(config)
     thread = threading.Thread(target=server.run)
     thread.start()

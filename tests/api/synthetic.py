@@ -97,30 +97,36 @@ class SyntheticBackend:
         self.generations: list[SyntheticGeneration] = []
         self.prompts: list[str] = []
         self.params: list[SamplingParams] = []
+        self.prefixes: list[bytes] = []
         self.closed = False
         self._documents = [text.encode() if isinstance(text, str) else text for text in documents]
         self._token_bytes = token_bytes
         self._delay_s = delay_s
 
-    def encode(self, prompt: Messages | str, schema: Any | None, template: SchemaPrompt | None = None) -> list[int]:
-        """One token a byte; the schema comes first."""
+    def encode(
+        self, prompt: Messages | str, schema: Any | None, prefix: bytes = b"", template: SchemaPrompt | None = None
+    ) -> list[int]:
+        """One token a byte; the schema comes first, the beginning of the answer last."""
         text = prompt if isinstance(prompt, str) else "\n".join(message["content"] for message in prompt)
         told = "" if schema is None else f"{template.instruction(schema) if template else compact(schema)}\n"
-        return list((told + text).encode())
+        return list((told + text).encode() + prefix)
 
     def token_bytes(self, token_id: int) -> bytes:
         return bytes([token_id])
 
-    def submit(self, prompt_token_ids: list[int], params: SamplingParams, grammar: Any) -> SyntheticGeneration:
+    def submit(
+        self, prompt_token_ids: list[int], params: SamplingParams, grammar: Any, *, prefix: bytes = b""
+    ) -> SyntheticGeneration:
         if len(prompt_token_ids) >= self.context_len:
             raise ContextLengthError(f"The prompt has {len(prompt_token_ids)} tokens, the context {self.context_len}", "prompt")
         if grammar is not None and params.max_tokens < grammar.min_tokens:
             raise BudgetError(f"The smallest document needs {grammar.min_tokens} tokens", "max_tokens")
-        prompt = bytes(prompt_token_ids).decode()
+        prompt = bytes(prompt_token_ids).removesuffix(prefix).decode()
         self.prompts.append(prompt)
         self.params.append(params)
+        self.prefixes.append(prefix)
         directive = prompt.split()[-1]
-        document = self._document(grammar)
+        document = self._rest(grammar, prefix) if prefix else self._document(grammar)
         generation = SyntheticGeneration(
             document[: min([at for stop in params.stop if (at := document.find(stop.encode())) >= 0], default=None)],
             len(prompt_token_ids),
@@ -141,6 +147,17 @@ class SyntheticBackend:
         if self._documents:
             return self._documents[len(self.generations) % len(self._documents)]
         return (FREE_TEXT if grammar is None else compact(example(grammar.schema))).encode()
+
+    def _rest(self, grammar: Any, prefix: bytes) -> bytes:
+        """What follows `prefix`: the rest of the document that begins so, else the shortest end."""
+        document = self._document(grammar)
+        if document.startswith(prefix):
+            return document[len(prefix) :]
+        matcher = grammar.matcher()
+        assert matcher.accept_bytes(prefix)
+        while not matcher.is_complete:
+            matcher.accept_token(matcher.closing_token())
+        return bytes(matcher.text[len(prefix) :])
 
     async def close(self) -> None:
         self.closed = True

@@ -58,7 +58,8 @@ def test_what_needs_no_key(guarded: Served) -> None:
 
 def test_so_many_requests_at_once(guarded: Served) -> None:
     with guarded.client.stream("POST", f"{PATH}/stream", json=ask(STRING, "hang"), headers=bearer(SLOW)) as stream:
-        next(stream.iter_lines())
+        lines = stream.iter_lines()
+        next(lines)
         answer = guarded.client.post(PATH, json=ask(STRING), headers=bearer(SLOW))
         assert answer.status_code == 429
         assert answer.json()["error"]["code"] == "rate_limit_exceeded"
