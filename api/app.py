@@ -12,7 +12,7 @@ from fastapi.middleware.cors import CORSMiddleware
 from fastapi.responses import FileResponse
 from fastapi.staticfiles import StaticFiles
 
-from api import chat, check, completions, docs, errors, models, responses, structured
+from api import chat, check, completions, docs, errors, models, responses, sockets, structured
 from api.access import Access
 from api.backend import Backend, ModelBackend, load_backend
 from api.keys import load_keys
@@ -54,7 +54,7 @@ def create_app(settings: Settings | None = None, backend: Backend | None = None,
     app.state.metrics = metrics
     errors.install(app)
     _add_middleware(app, settings, tracing)
-    for routes in (structured, check, chat, completions, responses, models):
+    for routes in (structured, sockets, check, chat, completions, responses, models):
         app.include_router(routes.router)
     app.mount("/static", StaticFiles(directory=STATIC, check_dir=False), name="static")
     app.add_api_route("/", page, include_in_schema=False)

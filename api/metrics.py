@@ -32,6 +32,7 @@ class Metrics:
         self.finished = self._counter("finished_sequences", "Sequences that ended.", "finish_reason")
         self.tokens = self._counter("tokens", "Tokens that were generated.")
         self.invalid_documents = self._counter("invalid_documents", "Finished documents that a JSON Schema validator refused.")
+        self.slow_readers = self._counter("slow_readers", "Readers that took nothing for too long and were closed.")
         self.waiting = self._gauge("waiting_sequences", "Sequences that have given nothing yet.")
         self.running = self._gauge("running_sequences", "Sequences that are being generated.")
         self.ttft = self._histogram("time_to_first_token_seconds", "From submission to the first chunk.", TTFT_BUCKETS_S)

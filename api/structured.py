@@ -152,6 +152,11 @@ def streaming(
         frames = text_frames(live.run, feed)
     else:
         frames = event_frames(reader or Reader(feed, service.settings.runs.reader), feed, transport)
+
+    def say_farewell() -> bytes:
+        service.metrics.slow_readers.inc()
+        return farewell(feed, transport)
+
     return EventStreamResponse(
         frames,
         on_close=(lambda: service.leave(live)) if live is not None else (lambda: service.log.release(feed)),
@@ -159,7 +164,7 @@ def streaming(
         stall_timeout_s=service.settings.stall_timeout_s,
         media_type=MEDIA_TYPES[transport],
         heartbeat=HEARTBEATS[transport],
-        farewell=lambda: farewell(feed, transport),
+        farewell=say_farewell,
     )
 
 

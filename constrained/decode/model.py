@@ -87,7 +87,7 @@ class LoadedModel:
         return cast("list[int]", self.tokenizer.encode(prompt))
 
     def encode_prefix(self, prefix: bytes) -> list[int]:
-        """Tokens that spell `prefix` exactly: the tokenizer's own, or the longest at each place where those say more or less."""
+        """Tokens that spell `prefix` exactly: the tokenizer's own, or the longest at each place where those say otherwise."""
         chosen = cast("list[int]", self.tokenizer.encode(prefix.decode("utf-8", "ignore"), add_special_tokens=False))
         if b"".join(self.vocabulary.token_bytes[token] for token in chosen) == prefix:
             return chosen

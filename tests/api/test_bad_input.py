@@ -174,7 +174,7 @@ def test_a_prompt_longer_than_the_context(small: Served) -> None:
         ({"whitespace": "none"}, "whitespace"),
         ({"coalesce_ms": 1e9}, "coalesce_ms"),
         ({"max_token": 5}, "max_token"),
-        ({"resumable": True}, "resumable"),
+        ({"resumable": "yes"}, "resumable"),
         ({"property_order": "random"}, "property_order"),
     ],
 )

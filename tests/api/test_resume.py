@@ -155,9 +155,15 @@ def test_a_leaving_reader_who_only_joined_stops_nothing() -> None:
 
 @pytest.mark.parametrize(
     ("place", "what"),
-    [("run_other:3", "another run"), ("{run}:99999", "nothing after"), ("{run}:x", "the id of an event"), ("{run}:-1", "the id"),
-     ("9" * 40, "the id of an event"), ("{run}:", "the id of an event")],
-)  # fmt: skip
+    [
+        ("run_other:3", "another run"),
+        ("{run}:99999", "nothing after"),
+        ("{run}:x", "the id of an event"),
+        ("{run}:-1", "the id of an event"),
+        ("9" * 40, "the id of an event"),
+        ("{run}:", "the id of an event"),
+    ],
+)
 def test_a_foreign_future_or_malformed_place_is_refused_by_name(service: Served, place: str, what: str) -> None:
     run = stream_events(service.client, ask({"type": "string"}))[0].data["run"]
     answer = join(service, run, headers={"last-event-id": place.format(run=run)})

@@ -64,7 +64,7 @@ def test_the_document_of_the_api_shows_the_events(service: Served) -> None:
     assert events <= set(schemas)
     stream = document["paths"]["/v1/structured/stream"]["post"]["responses"]["200"]["content"]
     shown = {option["$ref"].rpartition("/")[2] for option in stream["text/event-stream"]["schema"]["anyOf"]}
-    assert shown == {"StartEvent", "DeltaEvent", "ErrorEvent", "DoneEvent"}
+    assert shown == {"StartEvent", "DeltaEvent", "SnapshotEvent", "ErrorEvent", "DoneEvent"}
     assert set(_references(document)) <= {f"#/components/schemas/{name}" for name in schemas}
     assert "HTTPValidationError" not in schemas
 
