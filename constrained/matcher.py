@@ -1,6 +1,6 @@
 """`Matcher`: the position of one sequence in a grammar.
 
-A matcher is cheap: it holds the bytes accepted so far and the states that they led to. It is not safe between threads;
+A matcher is cheap: it holds the steps accepted so far and the states that they led to. It is not safe between threads;
 what it shares with other matchers of the same grammar is.
 """
 
@@ -11,15 +11,13 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from constrained.automaton.automaton import State
-from constrained.errors import InternalError
-from constrained.tokens.greedy import greedy_tokens
-from constrained.tokens.rows import MaskRow
+from constrained.automaton.automaton import Run, State
+from constrained.automaton.forced import forced_run
+from constrained.tokens.fewest import Spelling, spell, tokens_along
+from constrained.tokens.rows import MaskRow, set_bits
 
 if TYPE_CHECKING:
     from constrained.compiled import Engine
-
-MAX_FORCED_BYTES = 4096
 
 
 class Matcher:
@@ -28,9 +26,13 @@ class Matcher:
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
         self._state: State = engine.automaton.initial
-        self._history = bytearray()
-        # What each accept found: the state, and the number of bytes; for rollback.
-        self._past: list[tuple[State, int]] = []
+        # What each accept found and added, for rollback; the history is written out when it is asked for.
+        self._states: list[State] = []
+        self._steps: list[bytes] = []
+        self._written = bytearray()
+        self._num_written = 0
+        # The closing that is being followed, and where in the history it begins.
+        self._plan: tuple[int, Spelling] | None = None
         self.is_terminated = False
 
     # -- masks
@@ -46,7 +48,7 @@ class Matcher:
         """The allowed tokens as a shared, read-only row with an id (see `MaskRow`)."""
         if self.is_terminated:
             return self._engine.nothing
-        return self._state.row or self._engine.masks.row(self._state, self._history)
+        return self._state.row or self._engine.masks.row(self._state, self._history())
 
     # -- accepting
 
@@ -61,10 +63,7 @@ class Matcher:
             after = self._advance_token(token_id)
             if after is None:
                 return False
-        data = self._engine.token_bytes[token_id]
-        self._past.append((self._state, len(data)))
-        self._state = after
-        self._history += data
+        self._move(after, self._engine.token_bytes[token_id])
         return True
 
     def _advance_token(self, token_id: int) -> State | None:
@@ -73,7 +72,7 @@ class Matcher:
         data = self._engine.token_bytes[token_id]
         if not data:
             return None
-        after, depends = self._engine.automaton.advance(self._state, data, self._history)
+        after, depends = self._engine.automaton.advance(self._state, data, self._history())
         if after is not None and not depends:
             self._state.next[token_id] = after
         return after
@@ -81,7 +80,7 @@ class Matcher:
     def _terminate(self) -> bool:
         if not self._state.is_accepting:
             return False
-        self._past.append((self._state, 0))
+        self._move(self._state, b"")
         self.is_terminated = True
         return True
 
@@ -89,32 +88,43 @@ class Matcher:
         """Go on with all of `data` as one step; False, and nothing changed, where it is not allowed."""
         if self.is_terminated:
             return not data
+        after: State | None = self._state
         if data:
-            after, _ = self._engine.automaton.advance(self._state, data, self._history)
+            after, _ = self._engine.automaton.advance(self._state, data, self._history())
             if after is None:
                 return False
-            self._past.append((self._state, len(data)))
-            self._state = after
-            self._history += data
-        else:
-            self._past.append((self._state, 0))
+        self._move(after or self._state, data)
         return True
+
+    def _move(self, after: State, data: bytes) -> None:
+        self._states.append(self._state)
+        self._steps.append(data)
+        self._state = after
 
     def rollback(self, n: int) -> None:
         """Undo the last `n` accepts. Raises `ValueError` where there were fewer."""
-        if not 0 <= n <= len(self._past):
-            raise ValueError(f"cannot undo {n} accepts: there were {len(self._past)}")
-        for _ in range(n):
-            self._state, length = self._past.pop()
-            del self._history[len(self._history) - length :]
-            self.is_terminated = False
+        left = len(self._states) - n
+        if not 0 <= left <= len(self._states):
+            raise ValueError(f"cannot undo {n} accepts: there were {len(self._states)}")
+        if n == 0:
+            return
+        if left < self._num_written:
+            undone = sum(map(len, self._steps[left : self._num_written]))
+            del self._written[len(self._written) - undone :]
+            self._num_written = left
+            if self._plan is not None and len(self._written) < self._plan[0]:
+                self._plan = None
+        self._state = self._states[left]
+        del self._states[left:], self._steps[left:]
+        self.is_terminated = False
 
     def fork(self) -> Matcher:
         """An independent matcher at the same position, with the same past."""
         twin = Matcher(self._engine)
         twin._state = self._state
-        twin._history = bytearray(self._history)
-        twin._past = list(self._past)
+        twin._states, twin._steps = list(self._states), list(self._steps)
+        twin._written, twin._num_written = bytearray(self._written), self._num_written
+        twin._plan = self._plan
         twin.is_terminated = self.is_terminated
         return twin
 
@@ -130,48 +140,119 @@ class Matcher:
         """Whether the document may end here and nothing but its end can follow."""
         state = self._state
         if state.is_complete is None:
-            state.is_complete = state.is_accepting and not self._engine.masks.next_bytes(state, self._history)
+            state.is_complete = state.is_accepting and not self._engine.masks.next_bytes(state, self._history())
         return state.is_complete
 
     @property
     def text(self) -> bytes:
         """All bytes accepted so far."""
-        return bytes(self._history)
+        return bytes(self._history())
+
+    def _history(self) -> bytearray:
+        if self._num_written < len(self._steps):
+            self._written += b"".join(self._steps[self._num_written :])
+            self._num_written = len(self._steps)
+        return self._written
+
+    # -- what is forced
 
     def forced_bytes(self) -> bytes:
-        """The longest run of bytes that every completion begins with (at most `MAX_FORCED_BYTES`)."""
-        state, found = self._state, bytearray()
-        while not state.is_accepting and len(found) < MAX_FORCED_BYTES and not self.is_terminated:
-            history = self._history + found
-            options = self._engine.masks.next_bytes(state, history)
-            if len(options) != 1:
-                break
-            after, _ = self._engine.automaton.advance(state, bytes(options), history)
-            if after is None:
-                raise InternalError(f"the only byte that may follow, {options[0]:#04x}, may not follow")
-            found += bytes(options)
-            state = after
-        return bytes(found)
+        """The longest run of bytes that every completion begins with (at most `automaton.forced.MAX_BYTES`)."""
+        return b"" if self.is_terminated else self._forced().data
+
+    def forced_tokens(self) -> list[int]:
+        """The first tokens of `forced_bytes` as the vocabulary's tokenizer spells them, as far as they hold whatever follows.
+
+        Each may be accepted in turn. Empty where nothing is forced, or where all of it may be spelled otherwise with what
+        comes behind; see `tokens.speller` for what that rests on.
+        """
+        if self.is_terminated:
+            return []
+        state = self._state
+        if state.forced_tokens is not None:
+            return list(state.forced_tokens)
+        run = self._forced()
+        tokens = self._engine.speller.stable_tokens(run.data, run.following) if run.data else []
+        if run.is_settled:
+            state.forced_tokens = tuple(tokens)
+        return tokens
+
+    def _forced(self) -> Run:
+        run = self._state.forced
+        if run is None:
+            run = forced_run(self._engine.automaton, self._engine.masks, self._state, self._history())
+            if run.is_settled:
+                self._state.forced = run
+        return run
 
     # -- ending
 
     @property
     def min_tokens_to_end(self) -> int:
-        """An upper bound of the tokens of a shortest completion, EOS included; 0 once terminated."""
+        """An upper bound of the tokens of a shortest completion, EOS included; 0 once terminated.
+
+        Each token of a planned closing (`closing_token`, `closing_row`) makes it smaller by one at least.
+        """
         if self.is_terminated:
             return 0
+        planned = self._planned()
+        if planned is not None:
+            spelling, position = planned
+            return int(spelling.counts[position]) + 1
         state = self._state
         if state.tokens_to_end is not None:
             return state.tokens_to_end
-        num_tokens = len(greedy_tokens(self._engine.trie, self._closing())) + 1
+        num_tokens = spell(self._engine.trie, self._closing()).num_tokens + 1
         if state.closing is not None:  # then it does not depend on what led here
             state.tokens_to_end = num_tokens
         return num_tokens
 
     def closing_token(self) -> int:
-        """The next token of a shortest completion; an EOS token where the document is complete."""
-        closing = self._closing()
-        return greedy_tokens(self._engine.trie, closing)[0] if closing else min(self._engine.eos_token_ids)
+        """The next token of a shortest completion; an EOS token where the document is complete.
+
+        The completion is planned once and kept while tokens go along with it, also after other tokens were rolled back.
+        """
+        spelling, position = self._ending()
+        return int(spelling.best[position]) if position < len(spelling.data) else min(self._engine.eos_token_ids)
+
+    def closing_row(self, budget: int | None = None) -> MaskRow:
+        """The tokens that go along with the planned completion so that it ends within `budget` tokens, EOS included.
+
+        By default the budget is `min_tokens_to_end`. EOS bits are set where the document may end. Raises `ValueError` for a
+        budget that is smaller.
+        """
+        if self.is_terminated:
+            return self._engine.nothing
+        spelling, position = self._ending()
+        needed = int(spelling.counts[position]) + 1
+        budget = needed if budget is None else budget
+        if budget < needed:
+            raise ValueError(f"the document cannot be ended within {budget} tokens: it takes {needed}")
+        words = np.zeros(len(self._engine.nothing.words), np.uint32)
+        set_bits(words, tokens_along(self._engine.trie, spelling, position, budget - 1))
+        if self.is_accepting:
+            set_bits(words, np.array(sorted(self._engine.eos_token_ids), np.int32))
+        return self._engine.store.intern(words)
+
+    def fill_closing_bitmask(self, bitmask: NDArray[np.int32], row: int, budget: int | None = None) -> None:
+        """Write `closing_row(budget)` into `bitmask[row]`."""
+        bitmask[row] = self.closing_row(budget).words
+
+    def _planned(self) -> tuple[Spelling, int] | None:
+        """The plan and the place in it, where it was made on the way here and followed since."""
+        if self._plan is None:
+            return None
+        begun, spelling = self._plan
+        since = self._history()[begun:]
+        return (spelling, len(since)) if spelling.data.startswith(since) else None
+
+    def _ending(self) -> tuple[Spelling, int]:
+        planned = self._planned()
+        if planned is not None:
+            return planned
+        spelling = spell(self._engine.trie, self._closing())
+        self._plan = len(self._history()), spelling
+        return spelling, 0
 
     def _closing(self) -> bytes:
-        return self._engine.closings.of(self._state, self._history)
+        return self._engine.closings.of(self._state, self._history())

@@ -15,6 +15,8 @@ PropertyOrder = Literal["schema", "any"]
 Spelling = Literal["default", "permissive"]
 Formats = Literal["assert", "annotate"]
 
+MOST_WHITESPACE = 65_536
+
 
 @dataclass(frozen=True, slots=True)
 class Limits:
@@ -30,13 +32,16 @@ class Limits:
 class CompileOptions:
     """Choices of one compile; every value that is not built yet is refused by name (`OptionError`).
 
-    `whitespace`: "flexible" allows at each gap at most one newline and 32 blanks; "compact" allows none; "indented" is
-    the layout of `json.dumps(value, indent=2)`.
+    `whitespace`: "flexible" allows at each gap at most one newline (LF or CR LF) and some blanks, in the permissive
+    spelling any whitespace; "compact" allows none; "indented" is the layout of `json.dumps(value, indent=2)`.
+    `max_whitespace`: how many blanks a gap may hold (None: 32), in the permissive spelling how many characters (None: 256).
     `property_order`: "schema" is the declared order, then additional keys.
+    `spelling`: "default" takes the spellings that JSON encoders produce; "permissive" every one that RFC 8259 allows.
     `registry`: documents that `$ref` may reach; nothing is ever fetched.
     """
 
     whitespace: Whitespace = "flexible"
+    max_whitespace: int | None = None
     property_order: PropertyOrder = "schema"
     spelling: Spelling = "default"
     formats: Formats = "assert"
@@ -49,3 +54,5 @@ class CompileOptions:
             value = getattr(self, name)
             if value not in get_args(choices):
                 raise OptionError(f"{value!r} is not one of {', '.join(map(repr, get_args(choices)))}", name)
+        if self.max_whitespace is not None and not 0 <= self.max_whitespace <= MOST_WHITESPACE:
+            raise OptionError(f"{self.max_whitespace} is not between 0 and {MOST_WHITESPACE}", "max_whitespace")

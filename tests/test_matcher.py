@@ -80,7 +80,13 @@ SCHEMAS = {
     "negated": NEGATED,
     "anything": True,
 }
-LAYOUTS = ("flexible", "compact", "indented")
+PROFILES: dict[str, dict[str, Any]] = {
+    "flexible": {},
+    "compact": {"whitespace": "compact"},
+    "indented": {"whitespace": "indented"},
+    "permissive": {"spelling": "permissive"},
+    "permissive and narrow": {"spelling": "permissive", "max_whitespace": 2},
+}
 
 
 def allowed_by_mask(matcher: Matcher, vocabulary: Vocabulary) -> set[int]:
@@ -94,11 +100,11 @@ def allowed_by_trying(matcher: Matcher, vocabulary: Vocabulary) -> set[int]:
     return {token for token in range(vocabulary.size) if matcher.fork().accept_token(token)}
 
 
-@pytest.mark.parametrize("layout", LAYOUTS)
+@pytest.mark.parametrize("profile", PROFILES)
 @pytest.mark.parametrize("name", SCHEMAS)
-def test_the_mask_is_what_brute_force_finds_and_every_walk_can_be_closed(name: str, layout: str) -> None:
-    vocabulary, pick = awkward_vocabulary(), random.Random(f"{name} {layout}")
-    grammar = grammar_of(SCHEMAS[name], vocabulary, whitespace=layout)
+def test_the_mask_is_what_brute_force_finds_and_every_walk_can_be_closed(name: str, profile: str) -> None:
+    vocabulary, pick = awkward_vocabulary(), random.Random(f"{name} {profile}")
+    grammar = grammar_of(SCHEMAS[name], vocabulary, **PROFILES[profile])
     for _ in range(12):
         matcher = grammar.matcher()
         for _ in range(pick.randrange(40)):
@@ -110,9 +116,29 @@ def test_the_mask_is_what_brute_force_finds_and_every_walk_can_be_closed(name: s
         close(matcher)
         value = json.loads(matcher.text)
         jsonschema.validate(value, SCHEMAS[name])
-        if layout == "indented":
+        if profile == "indented":
             read = json.loads(matcher.text, parse_int=str, parse_float=str)  # no number is too large for a string
             assert laid_out(matcher.text.decode()) == laid_out(json.dumps(read, indent=2))
+
+
+@pytest.mark.parametrize("spelling", ["default", "permissive"])
+@pytest.mark.parametrize("schema", [True, OPEN, KEYS, {"properties": {"a": {}, "ab": {}}, "additionalProperties": {}}])
+@pytest.mark.parametrize(
+    "begun",
+    [
+        b'{"a":1,"', b'{"a":1,"b":{},"\\', b'{"a":1,"1":{},"\\u00', b'{"a":1,"b":{"', b'{"bc":1,"\\u006', b'{"a\\"b":1,"a',
+        b'{"\xc3\xa9":{},"\xc3',         b'{"a":1,"ab":{}, "b', b'{"b":1,"bb":1,"b', b'{"":1,"', b'{"a":1,"b":1,"\\ud83d',
+        b'{"\xf0\x9f\x98\x80":1,"\\ud83d\\ude0',
+    ],
+)  # fmt: skip
+def test_masks_inside_keys_are_what_brute_force_finds(begun: bytes, schema: Any, spelling: str) -> None:
+    vocabulary = awkward_vocabulary()
+    matcher = grammar_of(schema, vocabulary, spelling=spelling).matcher()
+    if matcher.accept_bytes(begun):
+        assert allowed_by_mask(matcher, vocabulary) == allowed_by_trying(matcher, vocabulary)
+        close(matcher)
+        pairs = json.loads(matcher.text, object_pairs_hook=lambda pairs: pairs)
+        assert len({name for name, _ in pairs}) == len(pairs)
 
 
 _SCALAR = re.compile(r'"(?:[^"\\]|\\.)*"|-?[0-9][-+.0-9eE]*')

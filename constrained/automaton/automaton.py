@@ -8,28 +8,52 @@ from __future__ import annotations
 
 import json
 import threading
+from dataclasses import dataclass
 
 import numpy as np
 
 from constrained.automaton import stepping, strings, tables
 from constrained.automaton.cells import BOTTOM, Cells
-from constrained.automaton.contents import Contents
+from constrained.automaton.contents import shared_contents
 from constrained.automaton.lexemes import plain_lexemes
 from constrained.automaton.locals import Locals
 from constrained.automaton.tables import StringTries
 from constrained.grammar import texts
 from constrained.grammar.nodes import Nodes
-from constrained.options import Whitespace
+from constrained.options import CompileOptions
 from constrained.tokens.rows import MaskRow
 
 # (lex, esc, need, room, local, cell), as the kernel has it.
 Thread = tuple[int, int, int, int, int, int]
 
 
+@dataclass(frozen=True, slots=True)
+class Run:
+    """Bytes that are forced, `data`; behind them one of the bytes `following` comes, or the end where it is empty.
+
+    `is_settled`: the run is the same whatever led to its state.
+    """
+
+    data: bytes
+    following: tuple[int, ...]
+    is_settled: bool
+
+
 class State:
     """An interned set of threads. `next` memoises tokens; the other slots are filled when first asked for."""
 
-    __slots__ = ("closing", "is_accepting", "is_complete", "next", "prefix_rows", "row", "threads", "tokens_to_end")
+    __slots__ = (
+        "closing",
+        "forced",
+        "forced_tokens",
+        "is_accepting",
+        "is_complete",
+        "next",
+        "prefix_rows",
+        "row",
+        "threads",
+        "tokens_to_end",
+    )
 
     def __init__(self, threads: tuple[Thread, ...], *, is_accepting: bool) -> None:
         self.threads = threads
@@ -38,6 +62,8 @@ class State:
         self.row: MaskRow | None = None
         self.prefix_rows: dict[bytes, MaskRow] = {}
         self.closing: bytes | None = None
+        self.forced: Run | None = None
+        self.forced_tokens: tuple[int, ...] | None = None
         self.tokens_to_end: int | None = None
         self.is_complete: bool | None = None
 
@@ -45,13 +71,13 @@ class State:
 class Automaton:
     """States and tables of one grammar. All methods are safe between threads; a lock guards whatever makes something new."""
 
-    def __init__(self, nodes: Nodes, whitespace: Whitespace) -> None:
+    def __init__(self, nodes: Nodes, options: CompileOptions) -> None:
         self.lock = threading.RLock()
         self.plain = plain_lexemes()
         self.tries = StringTries()
         self.tries.table.add((0, 1, strings.NO_TAG, 0, 0))
-        self.contents = Contents()
-        self.locals = Locals(nodes, whitespace, self.plain, self.tries, self.contents)
+        self.contents = shared_contents(options.spelling)
+        self.locals = Locals(nodes, options, self.plain, self.tries, self.contents)
         self.cells = Cells()
         self._states: dict[tuple[Thread, ...], State] = {}
         start = (self.locals.entry(self.locals.start), 0, 0, 0, self.locals.start, BOTTOM)
@@ -131,6 +157,15 @@ class Automaton:
     def falls_back(self, lex: int) -> bool:
         """Whether a string of a trie may leave it for a free string from here on."""
         return strings.TRIE <= lex < strings.DFA and bool(self.tries.table.array[lex & strings.INDEX, strings.FALLBACK])
+
+    def state_of(self, threads: list[Thread]) -> State:
+        """The state that is this set of threads."""
+        with self.lock:
+            return self._intern(threads)
+
+    def has_keys(self, state: State) -> bool:
+        """Whether a frame of the state has free keys already: then what may follow depends on what led to it."""
+        return any(self.cells.seen[thread[5]] for thread in state.threads)
 
     @property
     def content(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

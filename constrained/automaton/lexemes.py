@@ -1,8 +1,8 @@
 """The lexemes outside strings as rows of the plain table: whitespace, literals and numbers, made when first met.
 
-A plain lexeme state is a key: ("space", newlines, blanks) left to spend, ("layout", what must follow), ("literal", the
-suffixes that may follow), or ("number", machine, position). Space and layout stand before what comes next; literals and
-numbers are values, and a gap may follow them.
+A plain lexeme state is a key: ("space", newlines, blanks) left to spend, ("return", blanks) after a carriage return, ("any",
+whitespace left to spend), ("layout", what must follow), ("literal", the suffixes that may follow), or ("number", machine,
+position). Space and layout stand before what comes next; literals and numbers are values, and a gap may follow them.
 """
 
 from __future__ import annotations
@@ -12,12 +12,23 @@ from functools import cache
 from constrained.automaton.numbers import NumberMachine, Position, number_machine
 from constrained.automaton.tables import BYTE_CLASS, NO, NUM_CLASSES, UNRESOLVED, VALUE, YES, Table
 from constrained.grammar.number_sets import NumberSet
+from constrained.options import CompileOptions
 
+# Blanks of a gap in the flexible layout; characters of a gap in the permissive spelling.
 MAX_BLANKS = 32
+MAX_WHITESPACE = 256
 PlainKey = tuple[object, ...]
 
 NOTHING: PlainKey = ("layout", b"")
-GAP: PlainKey = ("space", 1, MAX_BLANKS)
+
+
+def gap(options: CompileOptions) -> PlainKey:
+    """The lexeme state before whatever a gap may stand before."""
+    if options.whitespace != "flexible":
+        return NOTHING
+    if options.spelling == "permissive":
+        return ("any", MAX_WHITESPACE if options.max_whitespace is None else options.max_whitespace)
+    return ("space", 1, MAX_BLANKS if options.max_whitespace is None else options.max_whitespace)
 
 
 def literal(*texts: bytes) -> PlainKey:
@@ -72,8 +83,10 @@ class PlainLexemes:
     def closing(self, index: int) -> bytes:
         """The shortest way to end the lexeme from a state."""
         key = self._keys[index]
-        if key[0] == "space":
+        if key[0] in ("space", "any"):
             return b""
+        if key[0] == "return":
+            return b"\n"
         if key[0] == "layout":
             return bytes(key[1])  # type: ignore[call-overload, no-any-return]
         if key[0] == "literal":
@@ -85,6 +98,11 @@ class PlainLexemes:
     def _expand(self, key: PlainKey) -> tuple[bool, dict[int, PlainKey]]:
         if key[0] == "space":
             return True, _space_steps(*key[1:])  # type: ignore[arg-type]
+        if key[0] == "any":
+            left: int = key[1]  # type: ignore[assignment]
+            return True, dict.fromkeys(b" \t\n\r", ("any", left - 1)) if left else {}
+        if key[0] == "return":
+            return False, {ord("\n"): ("space", 0, key[1])}
         if key[0] == "layout":
             rest: bytes = key[1]  # type: ignore[assignment]
             return not rest, {rest[0]: ("layout", rest[1:])} if rest else {}
@@ -112,7 +130,7 @@ def _space_steps(newlines: int, blanks: int) -> dict[int, PlainKey]:
     if blanks:
         steps = dict.fromkeys(b" \t", ("space", newlines, blanks - 1))
     if newlines:
-        steps[ord("\n")] = ("space", 0, blanks)
+        steps |= {ord("\n"): ("space", 0, blanks), ord("\r"): ("return", blanks)}
     return steps
 
 
@@ -120,7 +138,7 @@ def _space_steps(newlines: int, blanks: int) -> dict[int, PlainKey]:
 def _common() -> PlainLexemes:
     """What nearly every grammar comes to: gaps, and integers and numbers without bounds, with all their states."""
     lexemes = PlainLexemes()
-    starts = [NOTHING, GAP]
+    starts = [NOTHING, gap(CompileOptions())]
     for numbers in (NumberSet(integer=True), NumberSet()):
         machine = number_machine(numbers)
         starts.append(("number", machine, machine.start))
@@ -134,5 +152,5 @@ def _common() -> PlainLexemes:
 
 
 def plain_lexemes() -> PlainLexemes:
-    """The states of a new grammar; the common ones are there, as the kernel expects of the gap."""
+    """The states of a new grammar; the common ones are there."""
     return _common().copy()

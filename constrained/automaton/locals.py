@@ -46,7 +46,7 @@ from constrained.grammar.items import ArrayPlan, Repeat
 from constrained.grammar.members import ObjectPlan
 from constrained.grammar.nodes import Node, Nodes
 from constrained.grammar.string_sets import StringSet
-from constrained.options import Whitespace
+from constrained.options import CompileOptions
 
 INDENT = 2
 # (kind, lex, need, room, local, return), as in the edge table; `Edges` come with the byte that each reads.
@@ -58,11 +58,12 @@ class Locals:
     """Local states by index, and the tables of their edges."""
 
     def __init__(
-        self, nodes: Nodes, whitespace: Whitespace, plain: PlainLexemes, tries: StringTries, contents: Contents
+        self, nodes: Nodes, options: CompileOptions, plain: PlainLexemes, tries: StringTries, contents: Contents
     ) -> None:
         self._nodes = nodes
-        self._indented = whitespace == "indented"
-        self._gap = lexemes.GAP if whitespace == "flexible" else lexemes.NOTHING
+        self._indented = options.whitespace == "indented"
+        self._gap = lexemes.gap(options)
+        plain.resolve(plain.index(self._gap))  # the kernel reads it behind values without asking
         self._plain = plain
         self._tries = tries
         self._contents = contents

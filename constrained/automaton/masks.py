@@ -14,10 +14,12 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from constrained.automaton import stepping, strings, tables
+from constrained.automaton import scans, stepping, strings, tables
 from constrained.automaton.automaton import Automaton, State, Thread, decode_content, open_string
-from constrained.automaton.string_rows import StringRows
+from constrained.automaton.language_rows import LanguageRows
+from constrained.automaton.string_rows import StringRow, StringRows
 from constrained.errors import InternalError, VocabularyError
+from constrained.options import Spelling
 from constrained.tokens.rows import MaskRow, RowStore, Words, clear_bits, set_bits
 from constrained.tokens.trie import Trie
 from constrained.tokens.vocabulary import Vocabulary
@@ -38,9 +40,17 @@ class VocabularyRows:
         self.token_bytes = vocabulary.token_bytes
         self.trie = vocabulary.trie
         _require_bytes(self.trie)
-        self.strings = StringRows(self.trie, vocabulary.token_bytes, vocabulary.num_words)
+        self._strings: dict[Spelling, tuple[StringRows, LanguageRows]] = {}
         self.store = RowStore()
         self.eos = np.array(sorted(vocabulary.eos_token_ids), np.int32)
+
+    def strings(self, spelling: Spelling) -> tuple[StringRows, LanguageRows]:
+        """The vocabulary seen from inside free strings, and from inside strings of languages."""
+        found = self._strings.get(spelling)
+        if found is None:
+            free = StringRows(self.trie, self.token_bytes, self.num_words, permissive=spelling == "permissive")
+            found = self._strings.setdefault(spelling, (free, LanguageRows(self.trie, self.num_words, free)))
+        return found
 
 
 def _require_bytes(trie: Trie) -> None:
@@ -80,9 +90,10 @@ class ThreadRow:
 class Masks:
     """Mask rows of one automaton over one vocabulary."""
 
-    def __init__(self, automaton: Automaton, shared: VocabularyRows) -> None:
+    def __init__(self, automaton: Automaton, shared: VocabularyRows, spelling: Spelling) -> None:
         self._automaton = automaton
         self._shared = shared
+        self._strings, self._languages = shared.strings(spelling)
         self._thread_rows: OrderedDict[tuple[int, ...], ThreadRow] = OrderedDict()
         self._ends: dict[int, list[list[int]]] = {}
         self._stack = np.zeros((shared.trie.max_depth + 2, stepping.ITEM_COLUMNS), np.int32)
@@ -156,12 +167,12 @@ class Masks:
             return words
         if thread[1] != 0:
             # In the middle of an escape no content is known yet: whatever closes the key is asked.
-            unsure.append(self._shared.strings.place(strings.FREE, thread[1]).exit_tokens)
+            unsure.append(self._strings.place(strings.FREE, thread[1]).exit_tokens)
             return words
         content = decode_content(prefix)
         for key in seen:
             if key.startswith(content):
-                clear_bits(words, self._shared.strings.spelled(key[len(content) :]))
+                clear_bits(words, self._strings.spelled(key[len(content) :]))
         return words
 
     def _settle(self, state: State, words: Words, tokens: Int32, history: bytes | bytearray) -> None:
@@ -177,7 +188,7 @@ class Masks:
     def _thread_row(self, thread: Thread) -> ThreadRow:
         lex, esc, need, room, local, cell = thread
         if strings.FREE <= lex < strings.TRIE:
-            need, room = self._shared.strings.classes(need, room)
+            need, room = self._strings.classes(need, room)
         key = (lex, esc, need, room, local, self._automaton.cells.shape[cell])
         found = self._thread_rows.get(key)
         if found is None:
@@ -192,6 +203,8 @@ class Masks:
             return self._free_row(thread)
         if esc == 0 and self._automaton.falls_back(lex):
             return self._fallback_row(thread)
+        if esc == 0 and self._automaton.contents.begins(lex):
+            return self._language_row(thread)
         row = ThreadRow(np.zeros(self._shared.num_words, np.uint32))
         self._walk(self._shared.trie, [_item(0, thread)], row.words, row, thread[5], self._shared.token_bytes)
         return row
@@ -199,23 +212,41 @@ class Masks:
     def _free_row(self, thread: Thread) -> ThreadRow:
         """A free string: the shared row of its inside, and a walk of the suffixes behind its quote."""
         lex, esc, need, room, local, cell = thread
-        bits = self._shared.strings.row(lex, esc, need, room)
-        outside = np.zeros(self._shared.num_words, np.uint32)
-        row = ThreadRow(outside)
+        bits = self._strings.row(lex, esc, need, room)
         after = self._after_quote(local, strings.FREE_TAG, cell)
+        if esc == 0 and lex == strings.FREE:
+            return _joined(bits, self._outside(after, self._is_key(local)))
+        return _joined(bits, self._beyond(self._strings.place(lex, esc).suffixes, after, self._is_key(local)))
+
+    def _language_row(self, thread: Thread) -> ThreadRow:
+        """A string of a language: the shared row of its inside, and a walk of the suffixes behind its quote."""
+        lex, _, _, _, local, cell = thread
+        bits = self._languages.row(self._automaton.contents, lex)
+        return _joined(bits, self._outside(self._after_quote(local, strings.VALUE_TAG, cell), self._is_key(local)))
+
+    def _outside(self, after: Thread | None, is_key: bool) -> ThreadRow:
+        """What may follow a quote inside a token that is read from between characters: once for all strings that end alike."""
+        if after is None:
+            return ThreadRow(np.zeros(self._shared.num_words, np.uint32))
+        key = (-1, int(is_key), 0, 0, after[4], self._automaton.cells.shape[after[5]])
+        found = self._thread_rows.get(key)
+        if found is None:
+            suffixes = self._strings.place(strings.FREE, 0).suffixes
+            found = self._thread_rows[key] = self._beyond(suffixes, after, is_key)
+        return found
+
+    def _beyond(self, suffixes: Trie, after: Thread | None, is_key: bool) -> ThreadRow:
+        """Tokens by the suffixes that lead on from the thread behind the quote."""
+        row = ThreadRow(np.zeros(self._shared.num_words, np.uint32))
         if after is not None:
-            item = _item(0, after, keys=int(self._is_key(local)))
-            self._walk(self._shared.strings.place(lex, esc).suffixes, [item], outside, row, cell, None)
-        if bits.closing is not None:
-            outside &= bits.closing
-        outside |= bits.inside
+            self._walk(suffixes, [_item(0, after, keys=int(is_key))], row.words, row, after[5], None)
         return row
 
     def _fallback_row(self, thread: Thread) -> ThreadRow:
         """A key that is either a known name or free: the row of a free key, with the tokens that end a name put right."""
         lex, _, need, room, local, cell = thread
         state = int(self._automaton.tries.table.array[lex & strings.INDEX, strings.UTF8_STATE])
-        need, room = self._shared.strings.classes(need, room)
+        need, room = self._strings.classes(need, room)
         row = self._free_row((strings.FREE | state, 0, need, room, local, cell))
         trie, items = self._shared.trie, []
         for node, tag in self._named_ends(lex):
@@ -236,7 +267,7 @@ class Masks:
         known = self._ends.get(lex)
         if known is None:
             found = np.empty((4096, 2), np.int32)
-            while (count := stepping.spelled(lex, *self._shared.trie.spelling, *self._automaton.content, found)) < 0:
+            while (count := scans.spelled(lex, *self._shared.trie.spelling, *self._automaton.content, found)) < 0:
                 found = np.empty((4 * len(found), 2), np.int32)
             known = self._ends[lex] = found[:count].tolist()
         return known
@@ -322,6 +353,12 @@ class Masks:
                 continue
             text = token_bytes[int(tokens[0])]
             row.keys.setdefault(decode_content(text[begun : int(trie.depth[node]) - 1]), []).append(tokens)
+
+
+def _joined(inside: StringRow, outside: ThreadRow) -> ThreadRow:
+    """The row of a string from the tokens that stay in it and those that lead out of it."""
+    words = inside.inside | (outside.words if inside.closing is None else outside.words & inside.closing)
+    return ThreadRow(words, outside.keys, outside.unsure)
 
 
 def _item(node: int, thread: Thread, keys: int = 0) -> list[int]:

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from constrained.automaton import stepping, strings
+from constrained.automaton import scans, strings
 from constrained.tokens.rows import Words, set_bits
 from constrained.tokens.trie import Trie
 
@@ -48,12 +48,13 @@ class StringRow:
 class StringRows:
     """Places and rows of one vocabulary; bounded and safe between threads."""
 
-    def __init__(self, trie: Trie, token_bytes: list[bytes], num_words: int) -> None:
+    def __init__(self, trie: Trie, token_bytes: list[bytes], num_words: int, *, permissive: bool = False) -> None:
         self._trie = trie
         self._token_bytes = token_bytes
         self._num_words = num_words
         self._places: OrderedDict[tuple[int, int], StringPlace] = OrderedDict()
         self._rows: OrderedDict[tuple[int, int, int, int], StringRow] = OrderedDict()
+        self._ranges = np.array([[int(permissive), 0]], np.int32)  # `strings.SPELLING`
         self._spelled: OrderedDict[bytes, Int32] = OrderedDict()
         self._lock = threading.RLock()
         self.max_len = int(self.place(strings.FREE, 0).inside_len.max(initial=0)) + 1
@@ -97,7 +98,8 @@ class StringRows:
         trie = self._trie
         inside = np.empty(len(trie.byte), np.int32)
         exits = np.empty(len(trie.byte), np.int32)
-        stepping.scan_string(lex, esc, trie.byte, trie.end, trie.depth, trie.max_depth, *_NO_TABLES, inside, exits)
+        content = (*_NO_TABLES, self._ranges)
+        scans.scan_string(lex, esc, trie.byte, trie.end, trie.depth, trie.max_depth, *content, inside, exits)
         counts = np.diff(trie.first)
         inside_len = np.repeat(inside, counts)
         order = np.argsort(inside_len, kind="stable")[np.count_nonzero(inside_len < 0) :]
@@ -135,8 +137,9 @@ class StringRows:
         tries = string_trie(content)
         found = np.empty((256, 2), np.int32)
         trie = self._trie
-        count = stepping.spelled(strings.TRIE, *trie.spelling, tries, *_NO_TABLES[1:], found)
-        parts = [trie.ids[trie.first[node] : trie.first[trie.end[node]]] for node in found[: max(count, 0), 0]]
+        while (count := scans.spelled(strings.TRIE, *trie.spelling, tries, _NO_TABLES[1], self._ranges, found)) < 0:
+            found = np.empty((4 * len(found), 2), np.int32)
+        parts = [trie.ids[trie.first[node] : trie.first[trie.end[node]]] for node in found[:count, 0]]
         return np.concatenate(parts) if parts else np.zeros(0, np.int32)
 
 
@@ -153,4 +156,4 @@ def string_trie(content: bytes) -> Int32:
     return table
 
 
-_NO_TABLES = (np.zeros((1, 5), np.int32), np.zeros((1, 5), np.int32), np.zeros((1, 2), np.int32))
+_NO_TABLES = (np.zeros((1, 5), np.int32), np.zeros((1, 5), np.int32))

@@ -27,8 +27,12 @@ FREE_TAG = 0  # the tag of a string that no trie holds
 VALUE_TAG = 1
 
 # Columns of the table of automata, before one column for each byte: may the string end here (UNKNOWN: the row is not filled),
-# does a character begin here, and which rows of `ranges` (least, most) hold the characters that lead on.
-ENDS, BEGINS, RANGE_FIRST, RANGE_STOP, BYTE_0 = range(5)
+# does a character begin here, which rows of `ranges` (least, most; row 0 is `SPELLING`) hold the characters that lead on, and
+# how many characters out of a set (bits, see `LOOP_WORDS`) lead on whatever they are.
+ENDS, BEGINS, RANGE_FIRST, RANGE_STOP, RUN, LOOP_0 = range(6)
+# A set of characters has a bit for each byte of ASCII, and from bit 128 on one for each leading byte from C0 on.
+LOOP_WORDS = 6
+BYTE_0 = LOOP_0 + LOOP_WORDS
 UNKNOWN = -1
 
 # Results of a step.
@@ -78,6 +82,8 @@ for _digit, _code in enumerate(b"ABCDEF"):
     HEX[_code] = _digit + 10
 
 # ASCII characters that encoders write as \uXXXX: controls, and what is unsafe inside HTML. Beyond ASCII all are.
+# In the permissive spelling every character may be written so: then `ranges[SPELLING, 0]` is 1, else 0.
+SPELLING = 0
 ESCAPED = np.zeros(128, np.bool_)
 ESCAPED[:0x20] = True
 ESCAPED[[0x7F, *b"\"\\/<>&'+`"]] = True
@@ -286,18 +292,18 @@ def _any_content(lex, tries, dfa, ranges, least, most):  # type: ignore[no-untyp
     if lex >= DFA:
         for i in range(dfa[lex & INDEX, RANGE_FIRST], dfa[lex & INDEX, RANGE_STOP]):
             low, high = max(least, ranges[i, 0]), min(most, ranges[i, 1])
-            if low <= high and _may_escape(low, high):
+            if low <= high and _may_escape(low, high, ranges):
                 return True
         return False
     if lex < TRIE or tries[lex & INDEX, FALLBACK]:
-        return _may_escape(least, most)
+        return _may_escape(least, most, ranges)
     return _any_child(lex & INDEX, tries, dfa, ranges, least, most)
 
 
 @kernel
-def _may_escape(least, most):  # type: ignore[no-untyped-def]  # numba
-    """Whether encoders write some character between `least` and `most` as \\u."""
-    if most >= 128:
+def _may_escape(least, most, ranges):  # type: ignore[no-untyped-def]  # numba
+    """Whether some character between `least` and `most` may be written as \\u."""
+    if most >= 128 or ranges[SPELLING, 0] != 0:
         return True
     for character in range(least, most + 1):
         if ESCAPED[character]:
@@ -330,7 +336,7 @@ def _any_child(node, tries, dfa, ranges, least, most):  # type: ignore[no-untype
             left = 1 if byte < 0xE0 else 2 if byte < 0xF0 else 3
             value = byte & (0x3F >> left)
         if left == 0:
-            if least <= value <= most and _may_escape(value, value):
+            if least <= value <= most and _may_escape(value, value, ranges):
                 return True
             continue
         values[level], missing[level] = value, left

@@ -17,7 +17,7 @@ from constrained.tokens.trie import Trie
 
 Int32 = NDArray[np.int32]
 
-CLASS_BYTES = b'{}[],:"0123456789-+.eE \t\ntrufalsn'
+CLASS_BYTES = b'{}[],:"0123456789-+.eE \t\n\rtrufalsn'
 NUM_CLASSES = len(CLASS_BYTES) + 1
 BYTE_CLASS = np.zeros(256, np.uint8)
 for _index, _byte in enumerate(CLASS_BYTES):

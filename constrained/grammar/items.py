@@ -107,7 +107,7 @@ class ArrayPlan:
         self._needed = self._last + sum(contained.least for contained in shape.contains)
         self.is_plain = not (shape.contains or shape.clauses or shape.distinct or shape.repeats)
         self._settled = False
-        self._endings: dict[Standing, Ending | None] = {}
+        self._endings: dict[tuple[Standing, NodeKey], Ending | None] = {}
         self._choices_memo: dict[Standing, list[tuple[NodeKey, Standing]]] = {}
 
     def settle(self) -> None:
@@ -170,8 +170,7 @@ class ArrayPlan:
         for other in self.member_nodes():
             pair = join(node, other)
             if not self._nodes.is_empty(pair):
-                place = _Place(after.index, after.counts, after.owed, repeat=Repeat.CHOSEN, pair=pair)
-                if self._search(place, after.values) is not None:
+                if self.ending(replace(after, repeat=Repeat.CHOSEN), pair) is not None:
                     yield pair
 
     def _harmful(self, after: Standing) -> set[str]:
@@ -240,20 +239,24 @@ class ArrayPlan:
         further = max(0, least - len(prefix))
         return 2 + max(0, least - 1) + items + (further * self._nodes.min_len(self.shape.rest) if further else 0)
 
-    def ending(self, standing: Standing) -> Ending | None:
+    def ending(self, standing: Standing, last: NodeKey = ()) -> Ending | None:
         """The nodes of the elements of a shortest rest, and its length in bytes with a comma for each.
 
         None where there is no way to the end. Which values they get is not settled here, but elements that must differ can.
+        `last` is the node of the element just read, where its value is not known yet and must come again.
         """
         if self.is_plain:
             return self._required_rest(standing.index)
-        if standing in self._endings:
-            return self._endings[standing]
-        pair = self._nodes.one_of(standing.values) if standing.repeat is Repeat.CHOSEN and standing.values else ()
+        pair: NodeKey = ()
+        if standing.repeat is Repeat.CHOSEN:
+            pair = self._nodes.one_of(standing.values) if standing.values else last
+        memo = (standing, pair)
+        if memo in self._endings:
+            return self._endings[memo]
         place = _Place(standing.index, standing.counts, standing.owed, (), standing.repeat, pair)
         found = self._search(place, standing.values)
         if self._settled:
-            self._endings[standing] = found
+            self._endings[memo] = found
         return found
 
     def _search(self, start: _Place, values: tuple[str, ...]) -> Ending | None:

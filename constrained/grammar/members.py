@@ -311,6 +311,8 @@ class ObjectPlan:
                 name = names[tag][used[place]]
                 more = (*used[:place], used[place] + 1, *used[place + 1 :])
                 for node, left in self._claims(owed, tag):
+                    if (after, left) == (number, owed):
+                        continue
                     length = cost + len(texts.quote(name)) + 2 + self._nodes.min_len(node)
                     member = Member(tag, name if tag else None, node)
                     heappush(heap, (length, next(ticket), (after, left), more, (link, member)))

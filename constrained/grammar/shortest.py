@@ -78,7 +78,7 @@ class Shortest:
             yield text
 
     def _cost(self, plan: ArrayPlan, node: NodeKey, after: Standing) -> int:
-        ending = plan.ending(after)
+        ending = plan.ending(after, node)
         return self._nodes.min_len(node) + (ending[0] if ending is not None else INFINITE)
 
     def object_rest(self, plan: ObjectPlan, progress: Progress, seen: Set[bytes], depth: int, *, first: bool) -> bytes:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from constrained.errors import VocabularyError
+from constrained.tokens.descent import as_array
 from constrained.tokens.jit import kernel
 from constrained.tokens.trie import Trie
 
@@ -12,7 +13,7 @@ from constrained.tokens.trie import Trie
 def greedy_tokens(trie: Trie, data: bytes) -> list[int]:
     """Token ids that spell `data`. Raises `VocabularyError` where no token begins with a byte that is needed."""
     out = np.empty(len(data), np.int32)
-    count = _greedy(np.frombuffer(data, np.uint8), trie.byte, trie.end, trie.first, trie.ids, out)
+    count = _greedy(as_array(data), trie.byte, trie.end, trie.first, trie.ids, out)
     if count < 0:
         position = -1 - count
         raise VocabularyError(

@@ -1,6 +1,6 @@
 """`Vocabulary`: the bytes of every token id, and which ids end a document.
 
-Knows nothing of grammars; a tokenizer is asked once for its bytes and then forgotten.
+Knows nothing of grammars. A tokenizer is asked once for its bytes; what is kept of it is its way to spell a text.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from constrained.errors import VocabularyError
+from constrained.tokens.encoder import Encode, encoder_of
 from constrained.tokens.tokenizer import bytes_of_tokens
 
 if TYPE_CHECKING:
@@ -25,11 +26,13 @@ class Vocabulary:
     """Token bytes by id, as many as the model's logits have columns; immutable, equal by `fingerprint`.
 
     `token_bytes[i]` is `b""` for every id that no document may hold: special tokens (EOS among them) and padding ids.
-    Several ids may have the same bytes.
+    Several ids may have the same bytes. `encode` is the tokenizer's own spelling of a text in the middle of a document,
+    None where no tokenizer is known; it is no part of what makes vocabularies equal.
     """
 
     token_bytes: list[bytes] = field(repr=False)
     eos_token_ids: frozenset[int]
+    encode: Encode | None = field(default=None, repr=False)
 
     def __post_init__(self) -> None:
         if not self.eos_token_ids:
@@ -39,11 +42,11 @@ class Vocabulary:
                 raise VocabularyError(f"the end-of-sequence id {token_id} is outside of 0 to {self.size - 1}")
 
     @classmethod
-    def from_bytes(cls, token_bytes: Sequence[bytes], eos_token_ids: Iterable[int]) -> Vocabulary:
+    def from_bytes(cls, token_bytes: Sequence[bytes], eos_token_ids: Iterable[int], encode: Encode | None = None) -> Vocabulary:
         """From the bytes of each id; those of the end-of-sequence ids are set to `b""`."""
         eos = frozenset(map(_checked_id, eos_token_ids))
         tokens = [_checked_bytes(token_id, token) for token_id, token in enumerate(token_bytes)]
-        return cls([b"" if token_id in eos else token for token_id, token in enumerate(tokens)], eos)
+        return cls([b"" if token_id in eos else token for token_id, token in enumerate(tokens)], eos, encode)
 
     @classmethod
     def from_tokenizer(cls, tokenizer: Any, size: int | None = None, eos_token_ids: Iterable[int] = ()) -> Vocabulary:
@@ -59,7 +62,7 @@ class Vocabulary:
         eos = [*eos_token_ids, *([] if own is None else [own])]
         known = bytes_of_tokens(tokenizer)
         num_rows = max(known, default=-1) + 1 if size is None else size
-        return cls.from_bytes([known.get(token_id, b"") for token_id in range(num_rows)], eos)
+        return cls.from_bytes([known.get(token_id, b"") for token_id in range(num_rows)], eos, encoder_of(tokenizer, known))
 
     @property
     def size(self) -> int:

@@ -66,7 +66,8 @@ def negation_refusal(sub: Subschema, keyword: str) -> UnsupportedKeywordError:
 
 def exact(value: Any, sub: Subschema, keyword: str) -> Fraction:
     """The exact value of a JSON number; floats stand for their shortest decimal."""
-    if isinstance(value, bool) or not isinstance(value, (int, float, Decimal)) or not isfinite(value):
+    is_number = isinstance(value, (int, float, Decimal)) and not isinstance(value, bool)
+    if not is_number or not (value.is_finite() if isinstance(value, Decimal) else isfinite(value)):
         raise SchemaError(f"{value!r} is not a number", sub.pointer, keyword)
     return Fraction(Decimal(repr(value))) if isinstance(value, float) else Fraction(value)
 

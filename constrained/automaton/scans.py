@@ -1,0 +1,194 @@
+"""Scans of the whole vocabulary from one place in a string: computed once, shared by every grammar that comes to the place.
+
+What lies outside the string is not looked at: a scan finds the tokens that stay inside and those that end at its quote.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from constrained.automaton import strings
+from constrained.automaton.stepping import IS_TEXT
+from constrained.automaton.strings import ALIVE, EXIT, FREE_TAG, INDEX, step_string
+from constrained.tokens.jit import kernel, unowned
+
+FINISHED = -1  # what `scan_language` returns when no place is missing
+
+
+@kernel
+def spelled(lex, max_depth, edge_first, edge_byte, edge_node, tries, dfa, ranges, found):  # type: ignore[no-untyped-def]  # numba
+    """The places in a token trie where a string of the string trie at `lex` ends: (node, tag) rows in `found`, and their count.
+
+    Falling back to a free string does not count. Returns -1 where `found` is too small.
+    """
+    edge_first, edge_byte, edge_node = unowned(edge_first), unowned(edge_byte), unowned(edge_node)
+    tries, dfa, ranges = unowned(tries), unowned(dfa), unowned(ranges)
+    lexes = np.empty(max_depth + 2, np.int32)
+    escs = np.empty(max_depth + 2, np.int32)
+    ahead = np.empty((max_depth + 2, 2), np.int32)
+    lexes[0], escs[0] = lex, 0
+    ahead[0, 0], ahead[0, 1] = edge_first[0], edge_first[1]
+    level, count = 0, 0
+    while level >= 0:
+        edge = ahead[level, 0]
+        if edge == ahead[level, 1]:
+            level -= 1
+            continue
+        ahead[level, 0] = edge + 1
+        result, after, esc, _, _, tag = step_string(
+            edge_byte[edge], lexes[level], escs[level], 0, strings.UNBOUNDED, tries, dfa, ranges
+        )
+        child = edge_node[edge]
+        if edge_byte[edge] == strings.QUOTE and escs[level] == 0 and tag != FREE_TAG and tag != strings.NO_TAG:
+            if count >= len(found):
+                return -1
+            found[count, 0] = child
+            found[count, 1] = tag
+            count += 1
+        elif result == ALIVE and after >= strings.TRIE:
+            level += 1
+            lexes[level], escs[level] = after, esc
+            ahead[level, 0], ahead[level, 1] = edge_first[child], edge_first[child + 1]
+    return count
+
+
+@kernel
+def scan_string(lex, esc, byte, end, depth, max_depth, tries, dfa, ranges, inside, exits):  # type: ignore[no-untyped-def]  # numba
+    """Walk the whole trie from a place in a free string.
+
+    `inside[node]` becomes the characters that a token ending there needs (a begun one counts), -1 where it does not stay
+    inside; `exits[node]` the characters before the quote that ends there, -1 where none does.
+    """
+    byte, end, depth = unowned(byte), unowned(end), unowned(depth)
+    tries, dfa, ranges = unowned(tries), unowned(dfa), unowned(ranges)
+    size = max_depth + 2
+    lexes = np.empty(size, np.int32)
+    escs = np.empty(size, np.int32)
+    counts = np.empty(size, np.int32)
+    inside[:] = -1
+    exits[:] = -1
+    lexes[0], escs[0], counts[0] = lex, esc, 0
+    child = 1
+    while child < len(byte):
+        at = depth[child]
+        code = byte[child]
+        if lexes[at - 1] == strings.FREE and escs[at - 1] == 0 and IS_TEXT[code]:
+            result, after, esc2, room = ALIVE, strings.FREE, 0, strings.UNBOUNDED - 2
+        else:
+            result, after, esc2, _, room, _ = step_string(
+                code, lexes[at - 1], escs[at - 1], 0, strings.UNBOUNDED - 1, tries, dfa, ranges
+            )
+        if result == EXIT:
+            exits[child] = counts[at - 1]
+        if result != ALIVE:
+            child = end[child]
+            continue
+        done = counts[at - 1] + (strings.UNBOUNDED - 1 - room)
+        lexes[at], escs[at], counts[at] = after, esc2, done
+        inside[child] = done + (1 if esc2 != 0 or after != strings.FREE else 0)
+        child += 1
+
+
+@kernel
+def scan_language(  # type: ignore[no-untyped-def]  # numba
+    start, places, byte, end, depth, first, ids, below, tries, dfa, ranges, free_inside, free_closing, clears, inside, closing
+):
+    """Walk the whole trie from a place of a language, between characters; `places` int32 [max depth + 2, 2] is its stack.
+
+    `inside` and `closing` uint32 [num_words] become the tokens that stay inside the string and those that end it. Where the
+    language has become "anything", they are as for a free string. `clears`: `inside` holds the tokens that stay inside a
+    free string, and those that do not here are taken out; else it is empty, and they are added. `below` is `bytes_below`.
+    `start` is the node to begin or go on at, 1 at first. Returns `FINISHED`, or the node to go on at once the place that
+    `places` holds above it is filled in.
+    """
+    places, byte, end, depth = unowned(places), unowned(byte), unowned(end), unowned(depth)
+    first, ids, below = unowned(first), unowned(ids), unowned(below)
+    tries, dfa, ranges = unowned(tries), unowned(dfa), unowned(ranges)
+    free_inside, free_closing = unowned(free_inside), unowned(free_closing)
+    inside, closing = unowned(inside), unowned(closing)
+    child = start
+    while child < len(byte):
+        at = depth[child]
+        code = byte[child]
+        lex, esc = places[at - 1, 0], places[at - 1, 1]
+        if esc == 0 and code != strings.BACKSLASH and lex >= strings.DFA:
+            index = lex & INDEX
+            ends = dfa[index, strings.ENDS]
+            if ends == strings.UNKNOWN:
+                return child
+            if code == strings.QUOTE and dfa[index, strings.BEGINS] != 0:
+                if ends == 1:
+                    for i in range(first[child], first[end[child]]):
+                        closing[ids[i] >> 5] |= np.uint32(1) << np.uint32(ids[i] & 31)
+                child = end[child]
+                continue
+            lex = dfa[index, strings.BYTE_0 + code] if code >= 0x20 else -1
+            alive = lex >= 0
+        else:
+            if lex >= strings.DFA and dfa[lex & INDEX, strings.ENDS] == strings.UNKNOWN:
+                return child
+            result, lex, esc, _, _, _ = step_string(code, lex, esc, 0, strings.UNBOUNDED, tries, dfa, ranges)
+            alive = result == ALIVE
+        if not alive:
+            if clears:
+                for i in range(first[child], first[end[child]]):
+                    inside[ids[i] >> 5] &= ~(np.uint32(1) << np.uint32(ids[i] & 31))
+            child = end[child]
+            continue
+        after = child + 1
+        if esc == 0 and lex == strings.FREE:
+            after = end[child]
+            for i in range(first[child], first[after]):
+                word, bit = ids[i] >> 5, np.uint32(1) << np.uint32(ids[i] & 31)
+                inside[word] |= free_inside[word] & bit
+                closing[word] |= free_closing[word] & bit
+        else:
+            if esc == 0 and lex >= strings.DFA:
+                # Where whatever is below leads on, nothing below need be looked at.
+                index = lex & INDEX
+                if below[child, HEIGHT] <= dfa[index, strings.RUN]:
+                    left = 0
+                    for part in range(strings.LOOP_WORDS):
+                        left |= below[child, part] & ~dfa[index, strings.LOOP_0 + part]
+                    if left == 0:
+                        after = end[child]
+            if not clears:
+                for i in range(first[child], first[after]):
+                    inside[ids[i] >> 5] |= np.uint32(1) << np.uint32(ids[i] & 31)
+            places[at, 0], places[at, 1] = lex, esc
+        child = after
+    return FINISHED
+
+
+HEIGHT = strings.LOOP_WORDS
+
+
+@kernel
+def bytes_below(byte, end, depth, max_depth):  # type: ignore[no-untyped-def]  # numba
+    """What occurs below each node of a trie, read from between characters: int32 [n, LOOP_WORDS + 1].
+
+    The set of characters (`strings.LOOP_WORDS`), where bit 0 stands for what is no valid UTF-8, and how many bytes.
+    """
+    found = np.zeros((len(byte), strings.LOOP_WORDS + 1), np.int32)
+    states = np.zeros(max_depth + 1, np.int32)
+    broken = np.zeros(len(byte), np.bool_)
+    for node in range(1, len(byte)):
+        before = states[depth[node] - 1]
+        if before == 0 and byte[node] < 0x80:
+            states[depth[node]] = 0
+        else:
+            after = strings.UTF8[before, byte[node]] if before != strings.REJECT else strings.REJECT
+            states[depth[node]] = after
+            broken[node] = after == strings.REJECT
+    for node in range(len(byte) - 1, -1, -1):
+        child = node + 1
+        while child < end[node]:
+            code = byte[child]
+            bit = 0 if broken[child] else code if code < 0x80 else 128 + code - 0xC0 if code >= 0xC0 else -1
+            if bit >= 0:
+                found[node, bit >> 5] |= np.int32(1) << np.int32(bit & 31)
+            for part in range(strings.LOOP_WORDS):
+                found[node, part] |= found[child, part]
+            found[node, HEIGHT] = max(found[node, HEIGHT], found[child, HEIGHT] + 1)
+            child = end[child]
+    return found
