@@ -6,6 +6,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from websockets.exceptions import InvalidStatus
+from websockets.sync.client import connect
 
 from api.keys import digest_of, entry_text, load_keys, new_key
 from api.settings import Settings
@@ -130,3 +132,14 @@ def test_a_file_of_keys_that_is_wrong(tmp_path: Path, text: str) -> None:
 def test_a_file_of_keys_that_is_not_there(tmp_path: Path) -> None:
     with pytest.raises(OptionError, match="cannot read"):
         load_keys(tmp_path / "none.toml")
+
+
+def test_a_websocket_needs_a_key(guarded: Served) -> None:
+    url = guarded.url.replace("http://", "ws://") + "/v1/structured/ws"
+    with pytest.raises(InvalidStatus) as refusal, connect(url):
+        pass
+    assert refusal.value.response.status_code == 401
+    assert b"invalid_api_key" in refusal.value.response.body
+    with connect(url, additional_headers=bearer(GOOD)) as socket:
+        socket.send("{")
+        assert "invalid_json" in socket.recv()

@@ -59,3 +59,11 @@ def test_a_refusal_names_the_field(outcomes: dict[str, Any], api: str) -> None:
     refusal = outcomes[f"{api}.refusal"]
     assert refusal["status"] == 400
     assert refusal["message"].startswith("seed: ")
+
+
+def test_use_object_reads_the_text_stream() -> None:
+    with served(SyntheticBackend(delay_s=0.001)) as service:
+        outcome = node_program("use_object.mjs", service.url)
+    assert outcome["object"] == PERSON
+    assert outcome.get("error") is None
+    assert outcome["partials"] > 1
