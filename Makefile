@@ -7,11 +7,12 @@ WORKERS ?= 2
 VENV := .venv
 BIN := $(VENV)/bin
 INSTALLED := $(VENV)/.installed
+CLIENTS := .venv-clients/.installed
 
 export HF_HUB_DISABLE_TELEMETRY := 1
 
 .DEFAULT_GOAL := help
-.PHONY: help venv install model run test check format lock bench clean
+.PHONY: help venv install clients model run test check format lock bench clean
 
 help: ## List the targets.
 	@sed -n 's/^\([a-z]*\):.*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST)
@@ -29,13 +30,24 @@ venv: $(BIN)/python ## Make the virtual environment.
 
 install: $(INSTALLED) ## Install the pinned dependencies and this package.
 
+clients: $(CLIENTS) $(if $(shell command -v npm),tests/node/node_modules) ## Install the clients that tests run as programs: a Python environment and npm packages.
+
+$(CLIENTS): requirements-clients.lock
+	$(PYTHON) -m venv .venv-clients
+	.venv-clients/bin/python -m pip install --quiet -r requirements-clients.lock
+	@touch $@
+
+tests/node/node_modules: tests/node/package-lock.json
+	npm ci --prefix tests/node --no-audit --no-fund --loglevel error
+	@touch $@
+
 model: $(INSTALLED) ## Convert the default model into the user's cache folder, once.
 	@$(BIN)/constrained models --prepare
 
 run: model ## Start the service, show one sample request as a form, leave the service up.
 	@$(BIN)/constrained serve --host $(HOST) --port $(PORT) --sample
 
-test: model ## Run all tests, with the real model and the browser.
+test: model clients ## Run all tests, with the real model and the browser.
 	$(BIN)/python -m pytest -n $(WORKERS) --dist loadgroup
 
 check: $(INSTALLED) ## Lint, formatting and types.
@@ -58,5 +70,5 @@ bench: model ## Print the tables of both benchmarks.
 	$(BIN)/python benchmarks/decode_throughput.py
 
 clean: ## Remove the virtual environment and every cache of the tools; the converted model stays.
-	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis build *.egg-info
+	rm -rf $(VENV) .venv-clients tests/node/node_modules .pytest_cache .mypy_cache .ruff_cache .hypothesis build *.egg-info
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

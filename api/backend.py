@@ -47,8 +47,16 @@ class Backend(Protocol):
 
     def compile(self, schema: Any, options: CompileOptions) -> CompiledGrammar: ...
 
-    def encode(self, prompt: Messages | str, schema: Any | None, prefix: bytes = b"") -> list[int]:
-        """Token ids of a chat or a plain prompt, the schema put into it where one is given; `prefix` begins the answer."""
+    def encode(
+        self, prompt: Messages | str, schema: Any | None, prefix: bytes = b"", template: SchemaPrompt | None = None
+    ) -> list[int]:
+        """Token ids of a chat or a plain prompt, the schema put into it where one is given; `prefix` begins the answer.
+
+        The schema is told by `template`, or else by the operator's.
+        """
+
+    def token_bytes(self, token_id: int) -> bytes:
+        """What a token stands for; of a special token its name."""
 
     def submit(
         self, prompt_token_ids: list[int], params: SamplingParams, grammar: CompiledGrammar | None, *, prefix: bytes = b""
@@ -76,9 +84,15 @@ class ModelBackend:
         _ = grammar.property_order, grammar.min_tokens
         return grammar
 
-    def encode(self, prompt: Messages | str, schema: Any | None, prefix: bytes = b"") -> list[int]:
+    def encode(
+        self, prompt: Messages | str, schema: Any | None, prefix: bytes = b"", template: SchemaPrompt | None = None
+    ) -> list[int]:
         with self._tokenizer_lock:
-            return encode_prompt(self._model, prompt, schema, self._schema_prompt, prefix)
+            return encode_prompt(self._model, prompt, schema, template or self._schema_prompt, prefix)
+
+    def token_bytes(self, token_id: int) -> bytes:
+        data = self._model.vocabulary.token_bytes[token_id]
+        return data or str(self._model.tokenizer.convert_ids_to_tokens(token_id)).encode()
 
     def submit(
         self, prompt_token_ids: list[int], params: SamplingParams, grammar: CompiledGrammar | None, *, prefix: bytes = b""

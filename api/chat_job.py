@@ -2,59 +2,72 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import Any
+from collections.abc import Iterator, Sequence
 
+from api.constraints import schema_of
+from api.conversation import Called, Event, Returned, Said, turns_of
+from api.sampling import params_of
 from api.service import Job
-from api.wire import read_json
-from constrained.decode.request import SamplingParams
-from constrained.errors import CallerError, RequestError, UnsupportedFieldError
+from api.tools import ENVELOPE_OPTIONS, Choice, ToolPlan, plan_of
+from constrained.errors import RequestError, UnsupportedFieldError
 from constrained.options import CompileOptions
 from schemas.openai import (
     NEUTRAL,
+    AssistantTurn,
     ChatCompletionRequest,
     ChatMessage,
-    JsonObjectFormat,
-    JsonSchemaFormat,
-    StructuredOutputs,
+    RefusalPart,
+    TextPart,
+    ToolMessage,
 )
+from schemas.tools import AllowedTools, NamedFunction, ToolChoice
 
-ANY_OBJECT = {"type": "object"}
 
-
-def job_of(body: ChatCompletionRequest, default_max_tokens: int) -> Job:
-    """The job that a body asks for; `UnsupportedFieldError` for what this version cannot honour."""
+def job_of(body: ChatCompletionRequest, default_max_tokens: int) -> tuple[Job, ToolPlan | None]:
+    """The job that a body asks for, and its tools; `UnsupportedFieldError` for what this version cannot honour."""
     for name, neutral in NEUTRAL.items():
         if getattr(body, name) not in neutral:
             raise UnsupportedFieldError(f"{name} is not supported by this version; leave it out", name)
-    constraints = list(_constraints(body))
-    if len(constraints) > 1:
-        names = " and ".join(name for name, _ in constraints)
-        raise RequestError(f"Only one constraint can hold, found {names}", constraints[1][0])
-    return Job(
-        prompt=[_message(message) for message in body.messages],
-        params=_params(body, default_max_tokens),
-        num_choices=body.n or 1,
-        schema=constraints[0][1] if constraints else None,
-        options=CompileOptions() if constraints else None,
-        schema_in_prompt=body.schema_in_prompt,
-    )
+    schema = schema_of(body, body.response_format)
+    functions = [tool.function for tool in body.tools or []]
+    plan = plan_of(functions, _choice(body.tool_choice), body.parallel_tool_calls, schema, ".function")
+    num_logprobs = _num_logprobs(body)
+    if plan is not None and num_logprobs is not None:
+        raise UnsupportedFieldError("logprobs are not given for answers that may be calls; send tool_choice none", "logprobs")
+    params = params_of(body, _max_tokens(body) or default_max_tokens, num_logprobs)
+    turns = turns_of(events_of(body.messages), in_envelope=plan is not None and plan.mode != "named")
+    if plan is not None:
+        return Job(turns, params, body.n or 1, plan.schema, ENVELOPE_OPTIONS, template=plan.prompt, shown=plan.shown), plan
+    options = None if schema is None else CompileOptions()
+    return Job(turns, params, body.n or 1, schema, options, schema_in_prompt=body.schema_in_prompt), None
 
 
-def _message(message: ChatMessage) -> dict[str, str]:
-    role = "system" if message.role == "developer" else message.role
-    return {"role": role, "content": message.text}
+def events_of(messages: Sequence[ChatMessage]) -> Iterator[Event]:
+    """The messages as a conversation."""
+    for index, message in enumerate(messages):
+        place = f"messages[{index}]"
+        if isinstance(message, ToolMessage):
+            yield Returned(message.tool_call_id, _text(message.content), f"{place}.tool_call_id")
+            continue
+        if message.content or not isinstance(message, AssistantTurn):
+            yield Said("system" if message.role == "developer" else message.role, _text(message.content))
+        if isinstance(message, AssistantTurn):
+            for number, call in enumerate(message.tool_calls or []):
+                field = f"{place}.tool_calls[{number}].function.arguments"
+                yield Called(call.id, call.function.name, call.function.arguments, field)
 
 
-def _params(body: ChatCompletionRequest, default_max_tokens: int) -> SamplingParams:
-    return SamplingParams(
-        temperature=1.0 if body.temperature is None else body.temperature,
-        top_p=1.0 if body.top_p is None else body.top_p,
-        top_k=max(body.top_k or 0, 0),
-        min_p=body.min_p or 0.0,
-        seed=body.seed,
-        max_tokens=_max_tokens(body) or default_max_tokens,
-    )
+def _text(content: str | Sequence[TextPart | RefusalPart] | None) -> str:
+    return content if isinstance(content, str) else "".join(part.text for part in content or ())
+
+
+def _choice(given: ToolChoice | None) -> Choice:
+    if isinstance(given, NamedFunction):
+        return Choice("named", (given.function.name,), "tool_choice.function.name")
+    if isinstance(given, AllowedTools):
+        names = tuple(tool.function.name for tool in given.allowed_tools.tools)
+        return Choice(given.allowed_tools.mode, names, "tool_choice.allowed_tools.tools")
+    return Choice(given or "auto")
 
 
 def _max_tokens(body: ChatCompletionRequest) -> int | None:
@@ -64,32 +77,7 @@ def _max_tokens(body: ChatCompletionRequest) -> int | None:
     return old if new is None else new
 
 
-def _constraints(body: ChatCompletionRequest) -> Iterator[tuple[str, Any]]:
-    """(the field, the schema) of each constraint in the body."""
-    if isinstance(body.response_format, JsonSchemaFormat):
-        yield "response_format", body.response_format.json_schema.schema_
-    elif isinstance(body.response_format, JsonObjectFormat):
-        yield "response_format", ANY_OBJECT
-    if body.structured_outputs is not None:
-        yield "structured_outputs", _structured_outputs(body.structured_outputs)
-    if body.guided_json is not None:
-        yield "guided_json", _schema(body.guided_json, "guided_json")
-
-
-def _structured_outputs(asked: StructuredOutputs) -> Any:
-    for name in ("regex", "choice", "grammar"):
-        if getattr(asked, name) is not None:
-            raise UnsupportedFieldError(f"{name} is not supported by this version; send json", f"structured_outputs.{name}")
-    if (asked.json_ is not None) == bool(asked.json_object):
-        raise RequestError("Exactly one of json, json_object is needed", "structured_outputs")
-    return ANY_OBJECT if asked.json_ is None else _schema(asked.json_, "structured_outputs.json")
-
-
-def _schema(given: dict[str, Any] | bool | str, field: str) -> Any:
-    """A schema that may have come as JSON text."""
-    if not isinstance(given, str):
-        return given
-    try:
-        return read_json(given.encode())
-    except CallerError as error:
-        raise RequestError(str(error).replace("The body", "The schema"), field) from error
+def _num_logprobs(body: ChatCompletionRequest) -> int | None:
+    if body.top_logprobs and not body.logprobs:
+        raise RequestError("top_logprobs needs logprobs: true", "top_logprobs")
+    return body.top_logprobs or 0 if body.logprobs else None

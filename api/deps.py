@@ -6,6 +6,7 @@ from typing import Annotated
 
 from fastapi import Depends, Request
 
+from api.responses_store import ResponseStore
 from api.service import Service
 
 
@@ -16,3 +17,12 @@ def get_service(request: Request) -> Service:
 
 
 ServiceDep = Annotated[Service, Depends(get_service)]
+
+
+def get_responses(request: Request) -> ResponseStore:
+    """The responses that the app keeps."""
+    store: ResponseStore = request.app.state.responses
+    return store
+
+
+ResponsesDep = Annotated[ResponseStore, Depends(get_responses)]

@@ -10,8 +10,9 @@ from pydantic.json_schema import models_json_schema
 
 from schemas.events import EVENTS
 from schemas.openai import ChatCompletionChunk
+from schemas.responses import TypedDeltaEvent, TypedStartEvent
 
-STREAMED: tuple[type[BaseModel], ...] = (*EVENTS.values(), ChatCompletionChunk)
+STREAMED: tuple[type[BaseModel], ...] = (*EVENTS.values(), ChatCompletionChunk, TypedStartEvent, TypedDeltaEvent)
 REF = "#/components/schemas/{model}"
 
 

@@ -7,6 +7,7 @@ only fail again.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from math import ceil
 from typing import Any
 
 from fastapi import FastAPI, Request
@@ -20,10 +21,13 @@ from schemas.requests import ErrorBody, ErrorInfo
 STATUS: dict[type[Exception], int] = {
     errors.UnknownModelError: 404,
     errors.UnknownRunError: 404,
+    errors.UnknownResponseError: 404,
     errors.ExpiredRunError: 410,
     errors.EndedRunError: 409,
     errors.BodyTooLargeError: 413,
+    errors.UnauthorizedError: 401,
     errors.CallerError: 400,
+    errors.RateLimitError: 429,
     errors.OverloadedError: 503,
     errors.RunLostError: 503,
     errors.ConstrainedError: 500,
@@ -63,6 +67,8 @@ def type_of(status: int) -> str:
     """The error type that the official clients know for a status."""
     if status == 503:
         return "overloaded_error"
+    if status == 429:
+        return "rate_limit_error"
     return "server_error" if status >= 500 else "invalid_request_error"
 
 
@@ -79,7 +85,16 @@ def error_answer(status: int, info: ErrorInfo, headers: Mapping[str, str] | None
 
 def answer_of(error: Exception) -> JSONResponse:
     """The answer for an exception."""
-    return error_answer(status_of(error), error_info(error))
+    return error_answer(status_of(error), error_info(error), headers_of(error))
+
+
+def headers_of(error: Exception) -> dict[str, str]:
+    """What an error adds to the head of its answer."""
+    if isinstance(error, errors.RateLimitError):
+        return {"retry-after": str(ceil(error.retry_after_s))}
+    if isinstance(error, errors.UnauthorizedError):
+        return {"www-authenticate": "Bearer"}
+    return {}
 
 
 def validation_info(error: RequestValidationError) -> ErrorInfo:
@@ -137,4 +152,4 @@ def _describe(error: Exception) -> tuple[int, ErrorInfo, Mapping[str, str] | Non
         return 400, validation_info(error), None
     if isinstance(error, HTTPException):
         return error.status_code, http_info(error), error.headers
-    return status_of(error), error_info(error), None
+    return status_of(error), error_info(error), headers_of(error)

@@ -12,7 +12,7 @@ from concurrent.futures import Executor
 from typing import TYPE_CHECKING, Any
 
 from api.wire import canonical_json
-from constrained.errors import OverloadedError
+from constrained.errors import FuelError, OverloadedError
 from constrained.options import CompileOptions
 
 if TYPE_CHECKING:
@@ -22,7 +22,10 @@ Key = tuple[str, str, str]
 
 
 class GrammarCache:
-    """The `max_entries` grammars used last. Belongs to one event loop; compiles run in `executor`, `max_pending` at most."""
+    """The `max_entries` grammars used last. Belongs to one event loop; compiles run in `executor`, `max_pending` at most.
+
+    `on_lookup` is told of each lookup whether it was spared a compile.
+    """
 
     def __init__(
         self,
@@ -30,17 +33,25 @@ class GrammarCache:
         executor: Executor,
         max_entries: int,
         max_pending: int,
+        max_schema_bytes: int = 1 << 62,
+        on_lookup: Callable[[bool], None] = lambda hit: None,
     ) -> None:
         self._compile = compile_schema
         self._executor = executor
         self._max_entries = max_entries
         self._max_pending = max_pending
+        self._max_schema_bytes = max_schema_bytes
+        self._on_lookup = on_lookup
         self._kept: OrderedDict[Key, CompiledGrammar] = OrderedDict()
         self._pending: dict[Key, asyncio.Future[CompiledGrammar]] = {}
 
     async def get(self, schema: Any, options: CompileOptions) -> CompiledGrammar:
         """The grammar of a schema; raises what the compile raises, `OverloadedError` where too many compiles wait."""
-        key = (canonical_json(schema), options.whitespace, options.property_order)
+        text = canonical_json(schema)
+        if len(text.encode()) > self._max_schema_bytes:
+            raise FuelError(f"The schema has more than {self._max_schema_bytes} bytes")
+        key = (text, options.whitespace, options.property_order)
+        self._on_lookup(key in self._kept or key in self._pending)
         if key in self._kept:
             self._kept.move_to_end(key)
             return self._kept[key]

@@ -14,10 +14,13 @@ from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from api.errors import answer_of, error_info
+from api.logs import REQUEST
 from constrained.errors import BodyTooLargeError
 
 logger = logging.getLogger(__name__)
 
+DROPPED_SHARE = 4
+"""How many times the limit is read of a body that is over it, before the connection is closed in its face."""
 REQUEST_ID = re.compile(r"[A-Za-z0-9._-]{1,128}")
 
 
@@ -34,6 +37,7 @@ class RequestId:
         given = Headers(scope=scope).get("x-request-id", "")
         request_id = given if REQUEST_ID.fullmatch(given) else f"req-{uuid4().hex}"
         scope["request_id"] = request_id
+        REQUEST.set(request_id)
 
         async def send_with_id(message: Message) -> None:
             if message["type"] == "http.response.start":
@@ -56,27 +60,34 @@ class BodyLimit:
             return
         body = await self._read(scope, receive)
         if body is None:
-            answer = _counted(scope, BodyTooLargeError(f"The body is over the limit of {self.max_bytes} bytes"))
+            answer = counted(scope, BodyTooLargeError(f"The body is over the limit of {self.max_bytes} bytes"))
             answer.headers["connection"] = "close"
             await answer(scope, receive, send)
             return
         await self.app(scope, self._replay(body, receive), send)
 
     async def _read(self, scope: Scope, receive: Receive) -> bytes | None:
-        """The whole body, or None where it is over the limit."""
+        """The whole body, or None where it is over the limit.
+
+        What is not too far over it is read and dropped: many clients, and proxies, see no answer before they have sent all.
+        """
         declared = Headers(scope=scope).get("content-length", "0")
-        if declared.isdecimal() and int(declared) > self.max_bytes:
+        is_over = declared.isdecimal() and int(declared) > self.max_bytes
+        most = self.max_bytes * DROPPED_SHARE
+        if is_over and int(declared) > most:
             return None
         body = bytearray()
-        while True:
+        num_read = 0
+        while num_read <= most:
             message = await receive()
-            if message["type"] == "http.disconnect":
-                return bytes(body)
-            body += message.get("body", b"")
-            if len(body) > self.max_bytes:
-                return None
-            if not message.get("more_body", False):
-                return bytes(body)
+            part = message.get("body", b"")
+            num_read += len(part)
+            is_over = is_over or num_read > self.max_bytes
+            if not is_over:
+                body += part
+            if message["type"] == "http.disconnect" or not message.get("more_body", False):
+                break
+        return None if is_over else bytes(body)
 
     @staticmethod
     def _replay(body: bytes, receive: Receive) -> Receive:
@@ -113,10 +124,10 @@ class ErrorNet:
             if scope["type"] != "http" or started:
                 raise
             logger.exception("%s %s failed", scope["method"], scope["path"])
-            await _counted(scope, error)(scope, receive, send)
+            await counted(scope, error)(scope, receive, send)
 
 
-def _counted(scope: Scope, error: Exception) -> Response:
+def counted(scope: Scope, error: Exception) -> Response:
     """The answer for an error, which is counted."""
     scope["app"].state.metrics.refusals.labels(code=error_info(error).code).inc()
     return answer_of(error)

@@ -6,7 +6,7 @@ from fastapi import APIRouter, Request, Response
 from prometheus_client import CONTENT_TYPE_LATEST
 
 from api.deps import ServiceDep
-from constrained.errors import NotReadyError
+from constrained.errors import NotReadyError, ShuttingDownError
 from schemas.openai import ModelCard, ModelList
 from schemas.requests import ErrorBody
 
@@ -35,6 +35,8 @@ async def healthz() -> dict[str, str]:
 @router.get("/readyz")
 async def readyz(service: ServiceDep) -> dict[str, str]:
     """The model is loaded and the engine takes requests; else 503."""
+    if service.is_draining:
+        raise ShuttingDownError("The service is shutting down")
     if not service.is_ready:
         raise NotReadyError("The engine has failed; the service must be started anew")
     return {"status": "ready", "model": service.backend.name}

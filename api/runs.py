@@ -16,13 +16,20 @@ import logging
 from collections import OrderedDict
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Generic, Literal, Protocol, TypeVar
+from typing import Any, Generic, Literal, Protocol, TypeVar, runtime_checkable
 from uuid import uuid4
 
 from api.backend import Generation
 from api.metrics import SequenceMeter
 from constrained.decode.request import Chunk, FinishReason, Usage
-from constrained.errors import CallerError, EndedRunError, InternalError, OverloadedError, UnknownRunError
+from constrained.errors import (
+    CallerError,
+    ConstrainedError,
+    EndedRunError,
+    InternalError,
+    OverloadedError,
+    UnknownRunError,
+)
 from schemas.events import Timings, UsageInfo
 
 logger = logging.getLogger(__name__)
@@ -38,6 +45,13 @@ class Translator(Protocol[T_co]):
     def feed(self, data: bytes) -> Sequence[T_co]: ...
 
     def finish(self) -> Sequence[T_co]: ...
+
+
+@runtime_checkable
+class ChunkTranslator(Translator[T_co], Protocol[T_co]):
+    """A translator that wants to see what else a chunk says of its tokens."""
+
+    def feed_chunk(self, chunk: Chunk) -> Sequence[T_co]: ...
 
 
 @dataclass(slots=True)
@@ -117,6 +131,12 @@ class Run(Generic[T]):
         for generation in self._generations:
             generation.cancel()
 
+    def stop(self, error: ConstrainedError) -> None:
+        """Stop every sequence as `cancel` does; whoever reads is told why."""
+        if not self.ended and self.error is None:
+            self.error = error
+            self.cancel()
+
     async def take_over(self, choice: int, succeed: Callable[[bytes], Awaitable[Successor[T]]]) -> None:
         """End the sequence of a choice, and go on with what `succeed` makes of the text at that moment.
 
@@ -183,7 +203,7 @@ class Run(Generic[T]):
         finally:
             if (asked := self._take_overs.pop(choice, None)) is not None:
                 asked.fail(EndedRunError(f"Choice {choice} has ended", "choice"))
-            self._meters[choice].end(outcome.finish_reason or "cancelled")
+            self._meters[choice].end(outcome.finish_reason or "cancelled", outcome.usage)
             if all(each.finish_reason for each in self.outcomes) or self.error is not None:
                 self._ended.set()
             self._changed.set()
@@ -217,7 +237,7 @@ class Run(Generic[T]):
         self._meters[choice].chunk(len(chunk.token_ids))
         if chunk.finish_reason == "error":
             raise chunk.error or InternalError("The engine failed without an error")
-        items = list(self.translators[choice].feed(chunk.data)) if chunk.data else []
+        items = list(_translated(self.translators[choice], chunk))
         if chunk.finish_reason == "stop":
             items.extend(self.translators[choice].finish())
         if chunk.finish_reason != "cancelled" or choice not in self._take_overs or self._is_cancelled:
@@ -233,6 +253,12 @@ class Run(Generic[T]):
             self.cancel()
             if not isinstance(error, CallerError | OverloadedError):
                 logger.error("%s failed in choice %d", self.id, choice, exc_info=error)
+
+
+def _translated(translator: Translator[T], chunk: Chunk) -> Sequence[T]:
+    if isinstance(translator, ChunkTranslator):
+        return translator.feed_chunk(chunk)
+    return translator.feed(chunk.data) if chunk.data else ()
 
 
 def _total(before: Usage, now: Usage) -> Usage:
@@ -319,3 +345,8 @@ class RunRegistry:
     def cancel_all(self) -> None:
         for run in list(self._live.values()):
             run.cancel()
+
+    def stop_all(self, error: ConstrainedError) -> None:
+        """Stop every run, and tell its readers why."""
+        for run in list(self._live.values()):
+            run.stop(error)

@@ -25,14 +25,25 @@ from api.seeds import varied
 from api.settings import Settings
 from api.steering import Steering
 from api.telling import start_event, wire_json
+from api.tracing import Tracing
 from api.validity import DocumentValidator
+from constrained.decode.prompt import SchemaPrompt
 from constrained.decode.request import SamplingParams
-from constrained.errors import ConstrainedError, EndedRunError, InternalError, RequestError, UnknownModelError
+from constrained.errors import (
+    ConstrainedError,
+    EndedRunError,
+    InternalError,
+    RequestError,
+    ShuttingDownError,
+    UnknownModelError,
+)
 from constrained.grammar.texts import canonical
 from constrained.options import CompileOptions
 from constrained.stream import DeltaStream, Op
 
 if TYPE_CHECKING:
+    from opentelemetry.trace import Span
+
     from constrained.compiled import CompiledGrammar
 
 logger = logging.getLogger(__name__)
@@ -43,7 +54,10 @@ CLOSING_S = 5.0
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """One generation request, whatever endpoint it came by. Without a schema the text is free."""
+    """One generation request, whatever endpoint it came by. Without a schema the text is free.
+
+    The model is told its schema by the operator's template, unless the job brings a `template` and what is `shown` in it.
+    """
 
     prompt: Messages | str
     params: SamplingParams
@@ -51,15 +65,26 @@ class Job:
     schema: Any = None
     options: CompileOptions | None = None
     schema_in_prompt: bool = True
+    template: SchemaPrompt | None = None
+    shown: Any = None
+
+    @property
+    def told(self) -> Any:
+        """What the model is told of the form of its answer; None where it is told nothing."""
+        if self.template is not None:
+            return self.shown
+        return self.schema if self.options is not None and self.schema_in_prompt else None
 
 
 class Service:
     """The backend with all that is shared between requests. Belongs to one event loop."""
 
-    def __init__(self, backend: Backend, settings: Settings, metrics: Metrics) -> None:
+    def __init__(self, backend: Backend, settings: Settings, metrics: Metrics, tracing: Tracing | None = None) -> None:
         self.backend = backend
         self.settings = settings
         self.metrics = metrics
+        self.tracing = tracing or Tracing()
+        self.is_draining = False
         self.started_at = int(time())
         self.is_ready = True
         self.runs = RunRegistry(settings.finished_runs_kept)
@@ -68,7 +93,12 @@ class Service:
         self._recordings: set[asyncio.Task[None]] = set()
         self._executor = ThreadPoolExecutor(settings.compile_threads, thread_name_prefix="compile")
         self._grammars = GrammarCache(
-            backend.compile, self._executor, settings.grammar_cache_size, settings.max_pending_compiles
+            backend.compile,
+            self._executor,
+            settings.grammar_cache_size,
+            settings.max_pending_compiles,
+            settings.max_schema_bytes,
+            metrics.grammar_lookup,
         )
 
     def check_model(self, model: str | None) -> None:
@@ -78,14 +108,17 @@ class Service:
 
     async def grammar(self, schema: Any, options: CompileOptions) -> CompiledGrammar:
         """The grammar of a schema, compiled now or kept from before."""
-        return await self._grammars.get(schema, options)
+        with self.tracing.span("compile"):
+            return await self._grammars.get(schema, options)
 
     async def start(
         self, job: Job, grammar: CompiledGrammar | None, endpoint: str, translator: Callable[[], Translator[T]]
     ) -> Run[T]:
         """Put a job into the engine; everything that the caller can mend is raised here, before anything is sent."""
-        shown = job.schema if grammar is not None and job.schema_in_prompt else None
-        prompt_token_ids = await asyncio.to_thread(self.backend.encode, job.prompt, shown)
+        if self.is_draining:
+            raise ShuttingDownError("The service is shutting down")
+        with self.tracing.span("encode"):
+            prompt_token_ids = await asyncio.to_thread(self.backend.encode, job.prompt, job.told, b"", job.template)
         if not prompt_token_ids:
             raise RequestError("The prompt holds no token", "prompt" if isinstance(job.prompt, str) else "messages")
         generations = self._submit(prompt_token_ids, job, grammar)
@@ -94,10 +127,23 @@ class Service:
             self.runs.new_id(),
             generations,
             [translator() for _ in generations],
-            [SequenceMeter(self.metrics) for _ in generations],
+            [SequenceMeter(self.metrics, self._span(endpoint, job)) for _ in generations],
         )
         self.runs.add(run)
+        told = {"run": run.id, "endpoint": endpoint, "choices": job.num_choices, "prompt_tokens": len(prompt_token_ids)}
+        if self.settings.log_prompts:
+            told["prompt"] = job.prompt
+        logger.info("run started", extra=told)
         return run
+
+    def _span(self, endpoint: str, job: Job) -> Span | None:
+        return self.tracing.begin(
+            "generate",
+            gen_ai__operation__name=endpoint,
+            gen_ai__request__model=self.backend.name,
+            gen_ai__request__max_tokens=job.params.max_tokens,
+            gen_ai__request__temperature=job.params.temperature,
+        )
 
     async def start_told(self, job: Job, grammar: CompiledGrammar, *, coalesce_ms: int, resumable: bool) -> LiveRun:
         """As `start`, as a run that is told: its ops go into a feed of the event log."""
@@ -210,6 +256,12 @@ class Service:
                 logger.error("a finished document is not valid by its schema, whose SHA-256 is %s", _sha256(schema))
             verdicts.append(valid)
         return verdicts
+
+    async def drain(self, grace_s: float) -> None:
+        """Take nothing new; after `grace_s` stop what still runs, whose readers are told `shutting_down`."""
+        self.is_draining = True
+        await asyncio.sleep(grace_s)
+        self.runs.stop_all(ShuttingDownError("The service is shutting down"))
 
     async def close(self) -> None:
         """Stop every run, let each tell its end, then close the log and the backend."""

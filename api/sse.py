@@ -22,7 +22,8 @@ logger = logging.getLogger(__name__)
 EVENT_STREAM = "text/event-stream"
 # One newline: a comment followed by a blank line is an event without data, which the official Python client refuses.
 HEARTBEAT = b": ping\n"
-STREAM_HEADERS = {"cache-control": "no-store, no-transform", "x-accel-buffering": "no"}
+NO_STORE = {"cache-control": "no-store, no-transform"}
+STREAM_HEADERS = {**NO_STORE, "x-accel-buffering": "no"}
 FAREWELL_S = 1.0
 """How long a reader that stalled is given to take its last event."""
 
@@ -35,6 +36,11 @@ def sse_event(event_id: str, event: str, data: str) -> bytes:
 def sse_data(data: str) -> bytes:
     """One event of the OpenAI-compatible endpoints: data alone."""
     return f"data: {data}\n\n".encode()
+
+
+def sse_named(event: str, data: str) -> bytes:
+    """One event of `/v1/responses`, whose name its data repeat."""
+    return f"event: {event}\ndata: {data}\n\n".encode()
 
 
 class TornStreamError(Exception):

@@ -1,4 +1,4 @@
-"""The command line: serve, generate, check, models, demo.
+"""The command line: serve, key, generate, check, models, demo.
 
 Only parses arguments and shows results. Whatever is heavy is imported by the command that needs it, so that `--help` is quick.
 What the caller can mend ends in one line on stderr and exit code 2.
@@ -17,7 +17,7 @@ import typer
 from rich.console import Console, RenderableType
 
 from constrained import __version__
-from constrained.errors import CallerError, ConstrainedError, InternalError, RequestError
+from constrained.errors import CallerError, ConstrainedError, InternalError, OptionError, RequestError
 from constrained.options import CompileOptions
 
 EXIT_REFUSED = 1
@@ -65,21 +65,39 @@ def _root(version: Annotated[bool, typer.Option("--version", help="Print the ver
 
 @app.command()
 def serve(
-    host: Annotated[str, typer.Option(help="Address to listen on.")] = "127.0.0.1",
-    port: Annotated[int, typer.Option(min=0, max=65535, help="Port to listen on.")] = 8000,
+    host: Annotated[str | None, typer.Option(help="Address to listen on; 127.0.0.1 if not given.")] = None,
+    port: Annotated[int | None, typer.Option(min=0, max=65535, help="Port to listen on; 8000 if not given.")] = None,
     model: ModelOption = None,
-    max_batch: Annotated[int, typer.Option(min=1, help="Sequences that are generated at once.")] = 16,
-    log_level: Annotated[LogLevel, typer.Option(help="What the service logs.")] = LogLevel.warning,
+    max_batch: Annotated[int | None, typer.Option(min=1, help="Sequences that are generated at once.")] = None,
+    log_level: Annotated[LogLevel | None, typer.Option(help="What the service logs; warnings if not given.")] = None,
+    config: Annotated[Path | None, typer.Option(help="TOML file of settings.")] = None,
+    setting: Annotated[
+        list[str] | None, typer.Option("--set", metavar="NAME=VALUE", help="Any other setting; see docs/deploy.md.")
+    ] = None,
     sample: Annotated[bool, typer.Option("--sample", help="Show one sample request once the service is up.")] = False,
 ) -> None:
-    """Run the service until Ctrl-C."""
+    """Run the service until Ctrl-C. Flags weigh more than CONSTRAINED_* in the environment, and these more than the file."""
     _calm_openmp()
-    from api.settings import Settings
+    from api.settings import load_settings
     from constrained.terminal.serving import serve as run
 
-    if model is None:
+    flags = {"host": host, "port": port, "model": model, "max_batch": max_batch, "log_level": log_level and log_level.value}
+    settings = load_settings(config, **flags, **_assignments(setting or []))
+    if settings.model is None:
         _prepare_model()
-    run(host, port, Settings(model=model, max_batch=max_batch), log_level.value, out, sample)
+    run(settings, out, sample)
+
+
+@app.command()
+def key(
+    name: Annotated[str, typer.Argument(help="Whose key it is.")],
+) -> None:
+    """Make an API key: it is shown once, on stderr; the entry for the file of keys goes to stdout."""
+    from api.keys import entry_text, new_key
+
+    made = new_key()
+    err.print(f"The key, which nobody can read again: {made}", highlight=False, soft_wrap=True, markup=False)
+    print(entry_text(name, made), end="")
 
 
 @app.command()
@@ -163,6 +181,20 @@ def demo(
     from constrained.terminal.sample import show_sample
 
     show_sample(url, out)
+
+
+def _assignments(given: list[str]) -> dict[str, Any]:
+    """Settings by `NAME=VALUE`, the value JSON where it can be read so, else text."""
+    values: dict[str, Any] = {}
+    for assignment in given:
+        name, equals, text = assignment.partition("=")
+        if not equals:
+            raise OptionError(f"{assignment!r} is not NAME=VALUE", "set")
+        try:
+            values[name] = json.loads(text)
+        except ValueError:
+            values[name] = text
+    return values
 
 
 def _read_schema(file: str) -> Any:

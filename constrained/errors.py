@@ -23,7 +23,10 @@
     |       +-- UnsupportedFieldError    a field that this version cannot honour; refused, never dropped
     |       +-- MalformedBodyError       a body that is not JSON
     |       +-- BodyTooLargeError        a body over the size limit
+    |       +-- UnauthorizedError        no API key, or one that is not known
+    |       +-- RateLimitError           the caller asks too much; carries `retry_after_s`
     |       +-- UnknownRunError          a run that this service does not know
+    |       +-- UnknownResponseError     a response, or an item of one, that is not kept here
     |       +-- ExpiredRunError          a run whose events are kept no longer
     |       +-- EndedRunError            a run that can be steered or edited no longer
     |       +-- EventIdError             a place in an event stream that it does not have
@@ -33,6 +36,7 @@
     |           +-- InvalidValueError    the schema does not allow this value there
     +-- OverloadedError                  the service is full; the caller may try again
     |   +-- NotReadyError                the engine does not run
+    |   +-- ShuttingDownError            the service stops; another instance may answer
     |   +-- LogUnavailableError          the event log does not answer
     |   +-- SlowConsumerError            a reader took nothing for too long
     +-- RunLostError                     the process that generated a run has gone
@@ -216,10 +220,33 @@ class BodyTooLargeError(RequestError):
     code = "body_too_large"
 
 
+class UnauthorizedError(RequestError):
+    """No API key, or one that this service does not know."""
+
+    code = "invalid_api_key"
+
+
+class RateLimitError(RequestError):
+    """The caller has used up what it may ask for; after `retry_after_s` it may ask again."""
+
+    code = "rate_limit_exceeded"
+    retriable = True
+
+    def __init__(self, message: str, retry_after_s: float) -> None:
+        super().__init__(message)
+        self.retry_after_s = retry_after_s
+
+
 class UnknownRunError(RequestError):
     """No run of this id is known here."""
 
     code = "run_not_found"
+
+
+class UnknownResponseError(RequestError):
+    """No response, and no item of one, of this id is kept here."""
+
+    code = "response_not_found"
 
 
 class ExpiredRunError(RequestError):
@@ -275,6 +302,12 @@ class NotReadyError(OverloadedError):
     """The engine does not run; another instance of the service may."""
 
     code = "not_ready"
+
+
+class ShuttingDownError(OverloadedError):
+    """The service was told to stop."""
+
+    code = "shutting_down"
 
 
 class LogUnavailableError(OverloadedError):

@@ -1,4 +1,4 @@
-"""The requests and answers of the OpenAI-compatible endpoints.
+"""The requests and answers of the OpenAI-compatible chat, and what it shares with the other endpoints of that API.
 
 Every field that the official API knows is known here too. What this service cannot honour is typed `Any`, so that the
 service can refuse it by name where it holds more than its neutral value (see `NEUTRAL`).
@@ -12,32 +12,24 @@ from pydantic import Field, model_validator
 
 from schemas.events import Wire
 from schemas.requests import RequestWire
+from schemas.sampling import SamplingFields
+from schemas.tools import MOST_TOOLS, CalledFunction, FunctionTool, ToolCall, ToolCallDelta, ToolChoice
 
-ChatFinishReason = Literal["stop", "length"]
+ChatFinishReason = Literal["stop", "length", "tool_calls"]
+MOST_TOP_LOGPROBS = 20
 
 NEUTRAL: dict[str, tuple[Any, ...]] = {
     "audio": (None,),
-    "frequency_penalty": (None, 0),
     "function_call": (None, "none", "auto"),
     "functions": (None, []),
-    "logit_bias": (None, {}),
-    "logprobs": (None, False),
-    "modalities": (None, ["text"]),
-    "prediction": (None,),
-    "presence_penalty": (None, 0),
-    "reasoning_effort": (None,),
-    "stop": (None, [], ""),
-    "store": (None, False),
-    "tool_choice": (None, "none", "auto"),
-    "tools": (None, []),
-    "top_logprobs": (None, 0),
-    "verbosity": (None,),
-    "web_search_options": (None,),
-    "guided_regex": (None,),
-    "guided_choice": (None,),
-    "guided_grammar": (None,),
     "guided_decoding_backend": (None,),
     "guided_whitespace_pattern": (None,),
+    "modalities": (None, ["text"]),
+    "prediction": (None,),
+    "reasoning_effort": (None, "none"),
+    "store": (None, False),
+    "verbosity": (None, "medium"),
+    "web_search_options": (None,),
 }
 """Fields that this version cannot honour, each with the values that ask for nothing."""
 
@@ -49,11 +41,18 @@ class TextPart(RequestWire):
     text: str
 
 
-class ChatMessage(RequestWire):
-    """One chat message; fields that are null or empty may stand in it, as in an answer that is sent back."""
+class RefusalPart(RequestWire):
+    type: Literal["refusal"]
+    refusal: str
 
-    role: Literal["system", "developer", "user", "assistant"]
-    content: str | list[TextPart]
+    @property
+    def text(self) -> str:
+        return self.refusal
+
+
+class MessageWire(RequestWire):
+    """Base of chat messages; fields that are null or empty may stand in them, as in an answer that is sent back."""
+
     name: str | None = None
 
     @model_validator(mode="before")
@@ -63,10 +62,46 @@ class ChatMessage(RequestWire):
             return data
         return {key: value for key, value in data.items() if key in cls.model_fields or value not in (None, [])}
 
-    @property
-    def text(self) -> str:
-        """The content as one string."""
-        return self.content if isinstance(self.content, str) else "".join(part.text for part in self.content)
+
+class InstructionMessage(MessageWire):
+    role: Literal["system", "developer"]
+    content: str | list[TextPart]
+
+
+class UserMessage(MessageWire):
+    role: Literal["user"]
+    content: str | list[TextPart]
+
+
+class PastCall(RequestWire):
+    """A call that the model made in an earlier answer."""
+
+    id: str
+    type: Literal["function"] = "function"
+    function: CalledFunction
+
+
+class AssistantTurn(MessageWire):
+    role: Literal["assistant"]
+    content: str | list[Annotated[TextPart | RefusalPart, Field(discriminator="type")]] | None = None
+    tool_calls: list[PastCall] | None = None
+
+    @model_validator(mode="after")
+    def _says_something(self) -> AssistantTurn:
+        if self.content is None and not self.tool_calls:
+            raise ValueError("an assistant's message holds content or tool_calls")
+        return self
+
+
+class ToolMessage(MessageWire):
+    """What a called function gave."""
+
+    role: Literal["tool"]
+    content: str | list[TextPart]
+    tool_call_id: str
+
+
+ChatMessage = Annotated[InstructionMessage | UserMessage | AssistantTurn | ToolMessage, Field(discriminator="role")]
 
 
 class TextFormat(RequestWire):
@@ -94,74 +129,32 @@ class JsonSchemaFormat(RequestWire):
 ResponseFormat = Annotated[TextFormat | JsonObjectFormat | JsonSchemaFormat, Field(discriminator="type")]
 
 
-class StructuredOutputs(RequestWire):
-    """The constraint as vLLM spells it: exactly one of these."""
+class ChatCompletionRequest(SamplingFields):
+    """Body of `POST /v1/chat/completions`."""
 
-    json_: dict[str, Any] | bool | str | None = Field(default=None, alias="json")
-    json_object: bool | None = None
-    regex: str | None = None
-    choice: list[str] | None = None
-    grammar: str | None = None
-
-
-class StreamOptions(RequestWire):
-    include_usage: bool = False
-    include_obfuscation: bool = False
-
-
-class ChatCompletionRequest(RequestWire):
-    """Body of `POST /v1/chat/completions`.
-
-    `schema_in_prompt`, `top_k`, `min_p`, `structured_outputs` and `guided_*` are extensions.
-    """
-
-    model: str | None = None
     messages: list[ChatMessage] = Field(min_length=1)
     response_format: ResponseFormat | None = None
-    stream: bool | None = False
-    stream_options: StreamOptions | None = None
-    max_tokens: int | None = Field(default=None, ge=1)
     max_completion_tokens: int | None = Field(default=None, ge=1)
-    temperature: float | None = Field(default=None, ge=0.0, le=10.0)
-    top_p: float | None = Field(default=None, gt=0.0, le=1.0)
-    top_k: int | None = Field(default=None, ge=-1)
-    min_p: float | None = Field(default=None, ge=0.0, le=1.0)
-    n: int | None = Field(default=None, ge=1, le=16)
-    seed: int | None = Field(default=None, ge=0, lt=2**63)
-
-    structured_outputs: StructuredOutputs | None = None
-    guided_json: dict[str, Any] | bool | str | None = None
-    schema_in_prompt: bool = True
+    logprobs: bool | None = None
+    top_logprobs: int | None = Field(default=None, ge=0, le=MOST_TOP_LOGPROBS)
+    tools: list[FunctionTool] | None = Field(default=None, max_length=MOST_TOOLS)
+    tool_choice: ToolChoice | None = None
+    parallel_tool_calls: bool | None = None
 
     # These change nothing about the text that is generated.
     metadata: dict[str, str] | None = None
-    parallel_tool_calls: bool | None = None
     prompt_cache_key: str | None = None
     prompt_cache_retention: str | None = None
     safety_identifier: str | None = None
     service_tier: str | None = None
-    user: str | None = None
 
     audio: Any = None
-    frequency_penalty: Any = None
     function_call: Any = None
     functions: Any = None
-    guided_choice: Any = None
-    guided_decoding_backend: Any = None
-    guided_grammar: Any = None
-    guided_regex: Any = None
-    guided_whitespace_pattern: Any = None
-    logit_bias: Any = None
-    logprobs: Any = None
     modalities: Any = None
     prediction: Any = None
-    presence_penalty: Any = None
     reasoning_effort: Any = None
-    stop: Any = None
     store: Any = None
-    tool_choice: Any = None
-    tools: Any = None
-    top_logprobs: Any = None
     verbosity: Any = None
     web_search_options: Any = None
 
@@ -170,23 +163,49 @@ class PromptTokensDetails(Wire):
     cached_tokens: int
 
 
+class CompletionTokensDetails(Wire):
+    """`forced_tokens` went through without a choice of the model."""
+
+    reasoning_tokens: int = 0
+    forced_tokens: int
+
+
 class CompletionUsage(Wire):
     prompt_tokens: int
     completion_tokens: int
     total_tokens: int
     prompt_tokens_details: PromptTokensDetails
+    completion_tokens_details: CompletionTokensDetails
+
+
+class TopLogprob(Wire):
+    """A token with the natural logarithm of its probability; `bytes` are those of the token, whole characters or not."""
+
+    token: str
+    logprob: float
+    bytes: list[int]
+
+
+class LogprobEntry(TopLogprob):
+    top_logprobs: list[TopLogprob]
+
+
+class Logprobs(Wire):
+    content: list[LogprobEntry]
+    refusal: None = None
 
 
 class AssistantMessage(Wire):
     role: Literal["assistant"] = "assistant"
-    content: str
+    content: str | None
     refusal: None = None
+    tool_calls: list[ToolCall] | None = None
 
 
 class ChatChoice(Wire):
     index: int
     message: AssistantMessage
-    logprobs: None = None
+    logprobs: Logprobs | None = None
     finish_reason: ChatFinishReason
 
 
@@ -206,12 +225,13 @@ class ChoiceDelta(Wire):
 
     role: Literal["assistant"] | None = None
     content: str | None = None
+    tool_calls: list[ToolCallDelta] | None = None
 
 
 class ChunkChoice(Wire):
     index: int
     delta: ChoiceDelta
-    logprobs: None = None
+    logprobs: Logprobs | None = None
     finish_reason: ChatFinishReason | None
 
 

@@ -225,6 +225,49 @@ def test_serve_on_an_address_that_is_taken(capsys: pytest.CaptureFixture[str]) -
     assert f"cannot listen on 127.0.0.1:{port}" in capsys.readouterr().err
 
 
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        (["--set", "nonsense=1"], "nonsense"),
+        (["--set", "heartbeat_s=soon"], "heartbeat_s"),
+        (["--set", "port"], "NAME=VALUE"),
+        (["--config", "no-such-file.toml"], "no-such-file.toml"),
+    ],
+)
+def test_serve_with_wrong_settings(arguments: list[str], told: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run("serve", *arguments) == 2
+    error = capsys.readouterr().err
+    assert error.startswith("error: ")
+    assert told in error
+
+
+def test_serve_takes_settings_from_everywhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    config = tmp_path / "constrained.toml"
+    config.write_text('model = "some/model"\nmax_batch = 3\nport = 1\n', "utf-8")
+    monkeypatch.setenv("CONSTRAINED_MAX_BATCH", "4")
+    served: list[Any] = []
+    monkeypatch.setattr("constrained.terminal.serving.serve", lambda settings, *_: served.append(settings))
+    arguments = ["--port", "2", "--set", 'cors_origins=["*"]', "--set", "otlp_endpoint=http://traces.example"]
+    assert run("serve", "--config", str(config), *arguments) == 0
+    (settings,) = served
+    assert (settings.model, settings.max_batch, settings.port) == ("some/model", 4, 2)
+    assert (settings.cors_origins, settings.otlp_endpoint) == (("*",), "http://traces.example")
+
+
+def test_key_makes_an_entry_that_lets_its_key_in(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    from api.keys import load_keys
+
+    assert run("key", "web app") == 0
+    printed = capsys.readouterr()
+    made = printed.err.split()[-1]
+    assert made not in printed.out
+    file = tmp_path / "keys.toml"
+    file.write_text(printed.out, "utf-8")
+    found = load_keys(file).find(made)
+    assert found is not None
+    assert found.name == "web app"
+
+
 def test_serve_with_an_unknown_model(capsys: pytest.CaptureFixture[str]) -> None:
     assert run("serve", "--port", "0", "--model", "nobody/no-such-model") == 2
     assert "error: the model 'nobody/no-such-model'" in capsys.readouterr().err

@@ -17,20 +17,20 @@ from constrained.terminal.sample import show_sample
 if TYPE_CHECKING:
     from api.settings import Settings
 
-_GRACE_S = 5
 
-
-def serve(host: str, port: int, settings: Settings, log_level: str, console: Console, sample: bool = False) -> None:
+def serve(settings: Settings, console: Console, sample: bool = False) -> None:
     """Serve until Ctrl-C. Raises `RequestError` where the address is taken, and what loading the model raises."""
+    from api import logs
     from api.app import create_app
     from api.backend import load_backend
+    from api.server import GracefulServer
 
-    with contextlib.closing(_bind(host, port)) as listener:
-        url = _url(host, listener.getsockname()[1])
+    logs.configure(settings.log_level, settings.log_format)
+    with contextlib.closing(_bind(settings.host, settings.port)) as listener:
+        url = _url(settings, listener.getsockname()[1])
         with console.status("loading the model"):
             backend = load_backend(settings)
-        config = uvicorn.Config(create_app(settings, backend), log_level=log_level, timeout_graceful_shutdown=_GRACE_S)
-        server = uvicorn.Server(config)
+        server = GracefulServer(create_app(settings, backend), settings)
         threading.Thread(target=_greet, args=(server, url, console, sample), daemon=True).start()
         with contextlib.suppress(KeyboardInterrupt):
             server.run(sockets=[listener])
@@ -50,9 +50,10 @@ def _bind(host: str, port: int) -> socket.socket:
     return listener
 
 
-def _url(host: str, port: int) -> str:
+def _url(settings: Settings, port: int) -> str:
+    host = settings.host
     shown = {"0.0.0.0": "127.0.0.1", "::": "[::1]"}.get(host, f"[{host}]" if ":" in host else host)
-    return f"http://{shown}:{port}"
+    return f"{'http' if settings.tls_certificate is None else 'https'}://{shown}:{port}"
 
 
 def _greet(server: uvicorn.Server, url: str, console: Console, sample: bool) -> None:

@@ -16,6 +16,8 @@ def example(schema: Any) -> Any:
 def _example(schema: Any, root: Any, depth: int) -> Any:
     if isinstance(schema, bool):
         return "anything"
+    if "$id" in schema:
+        root = schema
     if "$ref" in schema:
         return _example(_resolve(schema["$ref"], root), root, depth)
     if "const" in schema:

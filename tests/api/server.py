@@ -12,6 +12,7 @@ from typing import Any
 
 import httpx
 import uvicorn
+from fastapi import FastAPI
 
 from api.app import create_app
 from api.backend import Backend
@@ -39,7 +40,14 @@ class Served:
 @contextmanager
 def live(backend: Backend, settings: Settings | None = None) -> Iterator[str]:
     """The address of a running service."""
-    config = uvicorn.Config(create_app(settings, backend), port=0, log_level="critical", timeout_graceful_shutdown=1)
+    with serving(create_app(settings, backend)) as url:
+        yield url
+
+
+@contextmanager
+def serving(app: FastAPI) -> Iterator[str]:
+    """The address of a running app."""
+    config = uvicorn.Config(app, port=0, log_level="critical", timeout_graceful_shutdown=1)
     server = uvicorn.Server(config)
     thread = threading.Thread(target=server.run)
     thread.start()

@@ -10,10 +10,12 @@ import asyncio
 import json
 from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass, field
+from math import inf
 from typing import TYPE_CHECKING, Any
 
 from api.backend import Messages
-from constrained.decode.request import Chunk, FinishReason, SamplingParams, Usage
+from constrained.decode.prompt import SchemaPrompt
+from constrained.decode.request import Chunk, FinishReason, SamplingParams, TokenLogprob, Usage
 from constrained.errors import BudgetError, ContextLengthError
 from constrained.options import CompileOptions
 from tests.api.examples import example
@@ -40,6 +42,7 @@ class SyntheticGeneration:
     token_bytes: int
     delay_s: float
     directive: str = ""
+    logprobs: int | None = None
     cancelled: asyncio.Event = field(default_factory=asyncio.Event)
     num_given: int = 0
 
@@ -66,7 +69,14 @@ class SyntheticGeneration:
 
     def _chunk(self, data: bytes, reason: FinishReason | None = None, error: Exception | None = None) -> Chunk:
         usage = Usage(self.num_prompt_tokens, self.num_given, queue_ms=1.0, ttft_ms=2.0, total_ms=3.0 + self.num_given)
-        return Chunk(data, (0,) if data else (), reason, error, usage)
+        usage.cached_tokens, usage.forced_tokens = self.num_prompt_tokens // 2, self.num_given // 2
+        return Chunk(data, tuple(data[:1]), reason, error, usage, self._logprobs(data[:1]))
+
+    def _logprobs(self, token: bytes) -> tuple[TokenLogprob, ...]:
+        """The token is its first byte; the likeliest beside it is always `@`."""
+        if self.logprobs is None or not token:
+            return ()
+        return (TokenLogprob(token[0], -0.25, ((token[0], -0.25), (ord("@"), -inf))[: self.logprobs]),)
 
 
 class SyntheticBackend:
@@ -93,10 +103,16 @@ class SyntheticBackend:
         self._token_bytes = token_bytes
         self._delay_s = delay_s
 
-    def encode(self, prompt: Messages | str, schema: Any | None, prefix: bytes = b"") -> list[int]:
+    def encode(
+        self, prompt: Messages | str, schema: Any | None, prefix: bytes = b"", template: SchemaPrompt | None = None
+    ) -> list[int]:
         """One token a byte; the schema comes first, the beginning of the answer last."""
         text = prompt if isinstance(prompt, str) else "\n".join(message["content"] for message in prompt)
-        return list((text if schema is None else f"{compact(schema)}\n{text}").encode() + prefix)
+        told = "" if schema is None else f"{template.instruction(schema) if template else compact(schema)}\n"
+        return list((told + text).encode() + prefix)
+
+    def token_bytes(self, token_id: int) -> bytes:
+        return bytes([token_id])
 
     def submit(
         self, prompt_token_ids: list[int], params: SamplingParams, grammar: Any, *, prefix: bytes = b""
@@ -110,13 +126,15 @@ class SyntheticBackend:
         self.params.append(params)
         self.prefixes.append(prefix)
         directive = prompt.split()[-1]
+        document = self._rest(grammar, prefix) if prefix else self._document(grammar)
         generation = SyntheticGeneration(
-            self._document(grammar) if not prefix else self._rest(grammar, prefix),
+            document[: min([at for stop in params.stop if (at := document.find(stop.encode())) >= 0], default=None)],
             len(prompt_token_ids),
             params.max_tokens,
             self._token_bytes,
             0.05 if directive == "slow" else self._delay_s,
             directive,
+            params.logprobs,
         )
         self.generations.append(generation)
         return generation

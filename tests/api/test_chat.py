@@ -146,24 +146,59 @@ def test_fields_that_ask_for_nothing_are_taken(service: Served) -> None:
 
 
 def test_sampling_fields_reach_the_engine(service: Served) -> None:
-    fields = {"temperature": 0.5, "top_p": 0.9, "top_k": 40, "min_p": 0.1, "seed": 11, "max_tokens": 500}
-    service.client.post(PATH, json=chat(**fields))
+    fields = {"temperature": 0.5, "top_p": 0.9, "top_k": 40, "min_p": 0.1, "seed": 11, "max_tokens": 500, "min_tokens": 3}
+    penalties = {"repetition_penalty": 1.1, "presence_penalty": -0.5, "frequency_penalty": 0.5, "priority": 2}
+    assert service.client.post(PATH, json=chat(**fields, **penalties)).status_code == 200
     params = service.backend.params[-1]
-    assert {name: getattr(params, name) for name in fields} == fields
+    assert {name: getattr(params, name) for name in fields | penalties} == fields | penalties
+
+
+def test_sampling_fields_of_other_shapes_reach_the_engine(service: Served) -> None:
+    service.client.post(PATH, json=chat(stop="x", logit_bias={"5": 1, "7": -100}, stop_token_ids=[3], logprobs=True))
+    params = service.backend.params[-1]
+    assert (params.stop, params.logit_bias, params.stop_token_ids) == (("x",), {5: 1.0, 7: -100.0}, {3})
+    assert params.logprobs == 0
+    service.client.post(PATH, json=chat(stop=["a", "bc", ""], logprobs=True, top_logprobs=4, top_k=-1))
+    params = service.backend.params[-1]
+    assert (params.stop, params.logprobs, params.top_k) == (("a", "bc"), 4, 0)
+
+
+def test_a_stop_string_ends_the_text(service: Served) -> None:
+    answer = service.client.post(PATH, json=chat(stop=["你"])).json()
+    assert answer["choices"][0]["message"]["content"] == FREE_TEXT.partition("你")[0]
+    assert answer["choices"][0]["finish_reason"] == "stop"
+
+
+def test_logprobs_stand_beside_the_text() -> None:
+    with served(SyntheticBackend('"aé"', token_bytes=1), Settings(chat_coalesce_ms=0)) as service:
+        asked = chat(guided_json={"type": "string"}, logprobs=True, top_logprobs=2)
+        (whole,) = service.client.post(PATH, json=asked).json()["choices"]
+        streamed = [chunk["choices"][0] for chunk in chunks_of(service, asked)]
+    entries = whole["logprobs"]["content"]
+    assert bytes(entry["bytes"][0] for entry in entries).decode() == whole["message"]["content"] == '"aé"'
+    assert entries[1]["token"] == "a"
+    assert [(top["token"], top["logprob"]) for top in entries[1]["top_logprobs"]] == [("a", -0.25), ("@", -9999.0)]
+    parts = [choice["logprobs"]["content"] for choice in streamed if choice.get("logprobs")]
+    assert [entry for part in parts for entry in part] == entries
+
+
+def test_logprobs_without_alternatives_and_where_none_are_asked_for(service: Served) -> None:
+    (choice,) = service.client.post(PATH, json=chat(logprobs=True)).json()["choices"]
+    assert choice["logprobs"]["content"]
+    assert all(entry["top_logprobs"] == [] for entry in choice["logprobs"]["content"])
+    (choice,) = service.client.post(PATH, json=chat()).json()["choices"]
+    assert choice["logprobs"] is None
+
+
+def test_usage_has_its_details(service: Served) -> None:
+    usage = service.client.post(PATH, json=chat()).json()["usage"]
+    assert usage["prompt_tokens_details"] == {"cached_tokens": usage["prompt_tokens"] // 2}
+    assert usage["completion_tokens_details"] == {"reasoning_tokens": 0, "forced_tokens": usage["completion_tokens"] // 2}
 
 
 @pytest.mark.parametrize(
     ("name", "value"),
     [
-        ("logprobs", True),
-        ("top_logprobs", 3),
-        ("stop", "x"),
-        ("stop", ["x"]),
-        ("logit_bias", {"5": 1}),
-        ("frequency_penalty", 0.5),
-        ("presence_penalty", -1),
-        ("tools", [{"type": "function", "function": {"name": "f"}}]),
-        ("tool_choice", "required"),
         ("functions", [{"name": "f"}]),
         ("modalities", ["text", "audio"]),
         ("guided_regex", "a+"),
@@ -196,9 +231,22 @@ def test_what_is_not_honoured_is_refused_by_name(service: Served, name: str, val
         ({"response_format": {"type": "json_schema", "json_schema": {"schema": True}}}, "response_format.json_schema.name"),
         ({"max_tokens": 5, "max_completion_tokens": 6}, "max_tokens"),
         ({"messages": []}, "messages"),
-        ({"messages": [{"role": "tool", "content": "x"}]}, "messages[0].role"),
+        ({"messages": [{"role": "robot", "content": "x"}]}, "messages[0]"),
+        ({"messages": [{"role": "user", "content": "x", "tool_calls": [{"id": "1"}]}]}, "messages[0].tool_calls"),
+        ({"messages": [{"role": "assistant", "content": None}]}, "messages[0]"),
+        ({"top_logprobs": 3}, "top_logprobs"),
+        ({"logprobs": True, "top_logprobs": 21}, "top_logprobs"),
+        ({"logit_bias": {"a": 1}}, "logit_bias.a"),
+        ({"logit_bias": {"5": 101}}, "logit_bias.5"),
+        ({"frequency_penalty": 3}, "frequency_penalty"),
+        ({"presence_penalty": -2.5}, "presence_penalty"),
+        ({"stop": ["x"] * 17}, "stop"),
+        ({"stop": [1]}, "stop[0]"),
+        ({"min_tokens": 9, "max_tokens": 8}, "min_tokens"),
+        ({"n": 17}, "n"),
+        ({"stream_options": {"include_everything": True}}, "stream_options.include_everything"),
         ({"messages": [{"role": "user", "content": [{"type": "image_url", "image_url": "x"}]}]}, "messages[0].content[0].type"),
-        ({"messages": [{"role": "assistant", "content": "x", "tool_calls": [{"id": "1"}]}]}, "messages[0].tool_calls"),
+        ({"messages": [{"role": "assistant", "tool_calls": [{"id": "1"}]}]}, "messages[0].tool_calls[0].function"),
         ({"best_of": 2}, "best_of"),
     ],
 )
@@ -207,9 +255,9 @@ def test_wrong_fields_are_named(service: Served, fields: dict[str, Any], param: 
 
 
 def test_a_schema_that_is_refused_is_refused_before_the_stream(service: Served) -> None:
-    response_format = {"type": "json_schema", "json_schema": {"name": "x", "schema": {"uniqueItems": True}}}
+    response_format = {"type": "json_schema", "json_schema": {"name": "x", "schema": {"pattern": r"(a)\1"}}}
     error = refused(service.client.post(PATH, json=chat(response_format=response_format, stream=True)))
-    assert (error["param"], error["code"]) == ("/uniqueItems", "unsupported_keyword")
+    assert (error["param"], error["code"]) == ("/pattern", "unsupported_keyword")
 
 
 def test_a_failed_step_ends_the_stream_with_one_error(service: Served) -> None:

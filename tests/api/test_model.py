@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import threading
 from collections.abc import Iterator
 from itertools import count
@@ -146,3 +147,41 @@ def test_the_official_client(url: str) -> None:
         text = client.chat.completions.create(model=model, messages=messages, max_tokens=20)
         assert text.choices[0].message.content
         assert text.choices[0].finish_reason in {"stop", "length"}
+
+
+CITY = {"type": "object", "properties": {"city": {"type": "string", "maxLength": 20}}, "required": ["city"]}
+WEATHER = {"name": "get_weather", "description": "The weather of a city.", "parameters": CITY | {"additionalProperties": False}}
+
+
+@pytest.mark.parametrize("choice", ["auto", "required", {"type": "function", "function": {"name": "get_weather"}}])
+def test_the_model_calls_a_tool_or_answers(client: httpx.Client, choice: Any) -> None:
+    body = {
+        "messages": [{"role": "user", "content": "What is the weather in Paris?"}],
+        "tools": [{"type": "function", "function": WEATHER}],
+        "tool_choice": choice,
+        "max_tokens": 80,
+        "seed": 5,
+    }
+    (answer,) = client.post("/v1/chat/completions", json=body).json()["choices"]
+    calls = answer["message"]["tool_calls"] or []
+    for call in calls:
+        jsonschema.validate(json.loads(call["function"]["arguments"]), CITY)
+    if choice != "auto":
+        assert (len(calls) > 0, answer["message"]["content"]) == (True, None)
+
+
+def test_the_model_responds_and_goes_on(client: httpx.Client) -> None:
+    text = {"format": {"type": "json_schema", "name": "person", "schema": PERSON}}
+    first = client.post("/v1/responses", json={"input": PROMPT, "text": text, "max_output_tokens": 200}).json()
+    jsonschema.validate(json.loads(first["output"][0]["content"][0]["text"]), PERSON)
+    assert first["status"] == "completed"
+    more = {"input": "Another one.", "text": text, "max_output_tokens": 200, "previous_response_id": first["id"]}
+    second = client.post("/v1/responses", json=more).json()
+    jsonschema.validate(json.loads(second["output"][0]["content"][0]["text"]), PERSON)
+    assert second["usage"]["input_tokens"] > first["usage"]["input_tokens"]
+
+
+def test_the_model_completes_a_text(client: httpx.Client) -> None:
+    body = {"prompt": "One, two, three,", "max_tokens": 8, "temperature": 0, "echo": True}
+    answer = client.post("/v1/completions", json=body).json()
+    assert answer["choices"][0]["text"].startswith("One, two, three, four")
