@@ -69,6 +69,10 @@ class _Look:
     def accept_token(self, token_id: int, /) -> bool:
         return True
 
+    def accept_bytes(self, data: bytes, /) -> bool:
+        """A look begins where it is."""
+        return not data
+
     def rollback(self, n: int, /) -> None:
         """Nothing was accepted."""
 
