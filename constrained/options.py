@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
@@ -14,6 +15,7 @@ Whitespace = Literal["flexible", "compact", "indented"]
 PropertyOrder = Literal["schema", "any"]
 Spelling = Literal["default", "permissive"]
 Formats = Literal["assert", "annotate"]
+UnknownFormats = Literal["annotate", "refuse"]
 
 MOST_WHITESPACE = 65_536
 
@@ -22,15 +24,16 @@ MOST_WHITESPACE = 65_536
 class Limits:
     """Fuel of one compile; running out is a `FuelError` that names the place.
 
-    `max_digits`: the longest run of digits that a number may have before its point, and behind it. `max_exponent_digits`:
-    the longest run in its exponent, leading zeros included. So no number runs away; a schema that only longer numbers meet
-    is one that nothing meets.
+    `timeout_s` is wall-clock time. `max_digits`: the longest run of digits that a number may have before its point, and behind
+    it. `max_exponent_digits`: the longest run in its exponent, leading zeros included. So no number runs away; a schema that
+    only longer numbers meet is one that nothing meets.
     """
 
     max_nodes: int = 50_000
     max_alternatives: int = 1_000
     max_schema_depth: int = 500
     max_key_classes: int = 64
+    timeout_s: float = 10.0
     max_digits: int = 64
     max_exponent_digits: int = 3
 
@@ -49,6 +52,9 @@ class CompileOptions:
     `max_whitespace`: how many blanks a gap may hold (None: 32), in the permissive spelling how many characters (None: 256).
     `property_order`: "schema" is the declared order, then additional keys.
     `spelling`: "default" takes the spellings that JSON encoders produce; "permissive" every one that RFC 8259 allows.
+    `formats`: "annotate" asserts no format. `custom_formats`: further formats, or others for known names: a regular expression
+    (ECMA-262) for the whole string. `unknown_formats`: "refuse" takes no schema with a name that neither knows.
+    `nullable`: OpenAPI 3.0's `nullable: true` beside a `type` takes null too.
     `registry`: documents that `$ref` may reach; nothing is ever fetched.
     """
 
@@ -57,11 +63,20 @@ class CompileOptions:
     property_order: PropertyOrder = "schema"
     spelling: Spelling = "default"
     formats: Formats = "assert"
+    custom_formats: Mapping[str, str] = field(default_factory=dict)
+    unknown_formats: UnknownFormats = "annotate"
+    nullable: bool = False
     registry: Registry[Any] | None = None
     limits: Limits = field(default_factory=Limits)
 
     def __post_init__(self) -> None:
-        known = {"whitespace": Whitespace, "property_order": PropertyOrder, "spelling": Spelling, "formats": Formats}
+        known = {
+            "whitespace": Whitespace,
+            "property_order": PropertyOrder,
+            "spelling": Spelling,
+            "formats": Formats,
+            "unknown_formats": UnknownFormats,
+        }
         for name, choices in known.items():
             value = getattr(self, name)
             if value not in get_args(choices):

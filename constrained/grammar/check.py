@@ -8,17 +8,13 @@ from typing import Any, Literal
 
 from constrained.errors import SchemaError
 from constrained.grammar import keywords
+from constrained.grammar.format_choice import FormatChoice
 from constrained.grammar.nodes import Nodes
 from constrained.grammar.order import property_order
 from constrained.grammar.schema import SchemaDocument, Subschema
 from constrained.options import CompileOptions
 
 Status = Literal["enforced", "annotation", "refused"]
-
-_ONE = ("additionalProperties", "additionalItems", "propertyNames", "contains", "not", "if", "then", "else")
-_ONE_MORE = ("unevaluatedItems", "unevaluatedProperties", "contentSchema")
-_LISTS = ("anyOf", "allOf", "oneOf", "prefixItems")
-_MAPS = ("properties", "patternProperties", "dependentSchemas", "$defs", "definitions")
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,20 +38,14 @@ class SchemaReport:
     error: SchemaError | None = None
 
 
-class _Formats:
-    """The part of a compile that decides about `format`."""
-
-    def __init__(self, options: CompileOptions) -> None:
-        self.asserts_formats = options.formats == "assert"
-
-
 def check_schema(schema: Any, options: CompileOptions) -> SchemaReport:
     """Report on every keyword, and try the compile of the grammar."""
     reports: list[KeywordReport] = []
     try:
-        document = SchemaDocument(schema, options.registry)
+        formats = FormatChoice(options)
+        document = SchemaDocument(schema, options.registry, nullable=options.nullable)
         for sub in _subschemas(document, document.root):
-            reports += _keywords(sub, options)
+            reports += _keywords(sub, formats, options.nullable)
         nodes = Nodes(schema, options)
     except SchemaError as error:
         return SchemaReport(False, tuple(reports), error=error)
@@ -67,42 +57,29 @@ def _subschemas(document: SchemaDocument, root: Subschema) -> Iterator[Subschema
     while pending:
         sub = pending.pop()
         yield sub
-        children = list(_children(sub)) if isinstance(sub.contents, Mapping) else []
+        children = list(sub.place.dialect.subschemas(sub.place.contents)) if isinstance(sub.contents, Mapping) else []
         pending += [document.child(sub, *path, contents=contents) for path, contents in reversed(children)]
 
 
-def _children(sub: Subschema) -> Iterator[tuple[tuple[str | int, ...], Any]]:
-    contents = sub.contents
-    for name in (*_ONE, *_ONE_MORE):
-        if isinstance(contents.get(name), (Mapping, bool)):
-            yield (name,), contents[name]
-    items = contents.get("items")
-    if isinstance(items, (Mapping, bool)):
-        yield ("items",), items
-    for name in (*_LISTS, "items"):
-        if isinstance(contents.get(name), list):
-            for index, value in enumerate(contents[name]):
-                if isinstance(value, (Mapping, bool)):
-                    yield (name, index), value
-    for name in _MAPS:
-        if isinstance(contents.get(name), Mapping):
-            for key, value in contents[name].items():
-                if isinstance(value, (Mapping, bool)):
-                    yield (name, key), value
-
-
-def _keywords(sub: Subschema, options: CompileOptions) -> Iterator[KeywordReport]:
+def _keywords(sub: Subschema, formats: FormatChoice, nullable: bool) -> Iterator[KeywordReport]:
     if not isinstance(sub.contents, Mapping):
         return
-    alone = keywords.ref_stands_alone(sub)
-    for name in sub.contents:
-        pointer = keywords.describe(sub, name)
-        refusal = None if alone else keywords.refusal(_Formats(options), sub, name)
-        if refusal is not None:
-            yield KeywordReport(pointer, name, "refused", refusal.message)
-        elif alone and name != "$ref" and name in keywords.RULES:
-            yield KeywordReport(pointer, name, "annotation", "up to draft 7 a $ref stands alone")
-        elif name in keywords.RULES and keywords.applies(sub, name):
-            yield KeywordReport(pointer, name, "enforced")
-        else:
-            yield KeywordReport(pointer, name, "annotation")
+    for name in sub.place.contents:
+        status, reason = _fate(sub, name, formats, nullable)
+        yield KeywordReport(keywords.describe(sub, name), name, status, reason)
+
+
+def _fate(sub: Subschema, name: str, formats: FormatChoice, nullable: bool) -> tuple[Status, str | None]:
+    """What becomes of the keyword `name`, and why."""
+    if name not in sub.contents:
+        return "annotation", "the dialect does without the vocabulary of this keyword"
+    if keywords.ref_stands_alone(sub) and name != "$ref":
+        return "annotation", "up to draft 7 a $ref stands alone" if keywords.applies(sub, name) else None
+    refusal = keywords.refusal(formats, sub, name)
+    if refusal is not None:
+        return "refused", refusal.message
+    if name == "format" and (silence := formats.silence(sub.contents[name], sub.draft)) is not None:
+        return "annotation", silence
+    if name == "nullable" and nullable:
+        return ("enforced", None) if "type" in sub.contents else ("annotation", "there is no type that it could widen")
+    return ("enforced" if keywords.applies(sub, name) else "annotation"), None

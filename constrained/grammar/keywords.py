@@ -5,12 +5,12 @@ A keyword that asserts and has no rule is refused; one that no dialect knows is 
 
 from __future__ import annotations
 
-from typing import Any, Protocol
+from typing import Any
 
 from constrained.errors import UnsupportedKeywordError
-from constrained.grammar.formats import INEXACT
-from constrained.grammar.rules import applicators, containers, numbers, scalars, values
-from constrained.grammar.rules.base import Keyword
+from constrained.grammar.format_choice import FormatChoice
+from constrained.grammar.rules import applicators, containers, numbers, references, scalars, unevaluated, values
+from constrained.grammar.rules.base import Keyword, LastKeyword
 from constrained.grammar.schema import Subschema, escape
 
 # In this order the rules of one subschema are met: its own members come before those of what it applies in place.
@@ -43,7 +43,9 @@ RULES: dict[str, Keyword] = {
     "maximum": Keyword(numbers.bounds, numbers.not_bounds),
     "exclusiveMinimum": Keyword(numbers.bounds, numbers.not_bounds),
     "exclusiveMaximum": Keyword(numbers.bounds, numbers.not_bounds),
-    "$ref": Keyword(applicators.ref, applicators.not_ref),
+    "$ref": Keyword(references.ref, references.not_ref),
+    "$dynamicRef": Keyword(references.dynamic_ref, references.not_dynamic_ref, since=2020),
+    "$recursiveRef": Keyword(references.recursive_ref, references.not_recursive_ref, since=2019, until=2019),
     "allOf": Keyword(applicators.all_of, applicators.not_all_of),
     "anyOf": Keyword(applicators.any_of, applicators.not_any_of),
     "oneOf": Keyword(applicators.one_of, applicators.not_one_of),
@@ -51,41 +53,29 @@ RULES: dict[str, Keyword] = {
     "if": Keyword(applicators.if_, applicators.not_if, since=7),
     "dependentRequired": Keyword(applicators.dependencies, applicators.not_dependencies, since=2019),
     "dependentSchemas": Keyword(applicators.dependencies, applicators.not_dependencies, since=2019),
-    "dependencies": Keyword(applicators.dependencies, applicators.not_dependencies, until=7),
+    "dependencies": Keyword(applicators.dependencies, applicators.not_dependencies),
 }
 
-
-# Keywords that assert and have no rule yet: (first draft, last draft, the values with which they assert nothing).
-REFUSED: dict[str, tuple[int, int, tuple[Any, ...]]] = {
-    "unevaluatedItems": (2019, 9999, (True, {})),
-    "unevaluatedProperties": (2019, 9999, (True, {})),
-    "$recursiveRef": (2019, 2019, ()),
-    "$dynamicRef": (2020, 9999, ()),
-    "$vocabulary": (2019, 9999, ()),
+LAST_RULES: dict[str, LastKeyword] = {
+    "unevaluatedProperties": LastKeyword(unevaluated.members, unevaluated.not_members, since=2019),
+    "unevaluatedItems": LastKeyword(unevaluated.items, unevaluated.not_items, since=2019),
 }
 
-
-class FormatChoice(Protocol):
-    """Whether `format` asserts."""
-
-    asserts_formats: bool
+# Keywords that another one's rule reads; without that one they say nothing.
+PARTS = {"then": "if", "else": "if", "minContains": "contains", "maxContains": "contains"}
 
 
-def refusal(context: FormatChoice, sub: Subschema, keyword: str) -> UnsupportedKeywordError | None:
-    """Why `keyword` of `sub` cannot be enforced; None where it asserts nothing or has a rule."""
-    value = sub.contents[keyword]
-    if keyword in REFUSED:
-        since, until, harmless = REFUSED[keyword]
-        if since <= sub.draft <= until and not any(value == h and type(value) is type(h) for h in harmless):
-            return UnsupportedKeywordError("this assertion is not supported yet", sub.pointer, keyword)
-    if keyword == "format" and context.asserts_formats and isinstance(value, str) and value in INEXACT:
-        return UnsupportedKeywordError(f"format {value!r} cannot be asserted exactly: {INEXACT[value]}", sub.pointer, keyword)
-    return None
+def refusal(formats: FormatChoice, sub: Subschema, keyword: str) -> UnsupportedKeywordError | None:
+    """Why `keyword` of `sub` cannot be enforced; None where it can, or asserts nothing."""
+    reason = formats.refusal(sub.contents[keyword]) if keyword == "format" else None
+    return UnsupportedKeywordError(reason, sub.pointer, keyword) if reason is not None else None
 
 
 def applies(sub: Subschema, keyword: str) -> bool:
     """Whether the dialect of `sub` knows `keyword`, and there is a rule for it."""
-    rule = RULES.get(keyword)
+    if keyword in PARTS and PARTS[keyword] not in sub.contents:
+        return False
+    rule = RULES.get(keyword) or RULES.get(PARTS.get(keyword, "")) or LAST_RULES.get(keyword)
     return rule is not None and rule.since <= sub.draft <= rule.until
 
 
@@ -100,6 +90,13 @@ def rules_of(sub: Subschema) -> list[Keyword]:
         return [RULES["$ref"]]
     found = {RULES[name].rule: RULES[name] for name in RULES if name in sub.contents and applies(sub, name)}
     return list(found.values())
+
+
+def last_rules_of(sub: Subschema) -> list[LastKeyword]:
+    """The keywords of `sub` that come after all others."""
+    if ref_stands_alone(sub):
+        return []
+    return [rule for name, rule in LAST_RULES.items() if name in sub.contents and applies(sub, name)]
 
 
 def describe(sub: Subschema, keyword: str) -> str:

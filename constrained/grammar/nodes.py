@@ -16,11 +16,14 @@ from typing import Any
 
 from constrained.errors import FuelError, SchemaError, UnsatisfiableSchemaError
 from constrained.grammar import keywords, numerals, texts
+from constrained.grammar.evaluated import NOTHING, Tracking
 from constrained.grammar.finite import few_values
+from constrained.grammar.format_choice import FormatChoice
 from constrained.grammar.items import ArrayPlan
-from constrained.grammar.language import LanguageFuelError
+from constrained.grammar.language import LanguageFuelError, LanguageTimeError, check_time, time_limit
 from constrained.grammar.members import ObjectPlan
 from constrained.grammar.number_sets import NumberSet, union
+from constrained.grammar.rules.unevaluated import annotated
 from constrained.grammar.schema import SchemaDocument, Subschema
 from constrained.grammar.shapes import (
     ANY,
@@ -72,14 +75,17 @@ class Nodes:
     """
 
     def __init__(self, schema: Any, options: CompileOptions) -> None:
-        self.asserts_formats = options.formats == "assert"
+        self.formats = FormatChoice(options)
         self.any_order = options.property_order == "any"
         self.notation = numerals.Notation.of(options)
         self._limits = options.limits
         self.max_key_classes, self.max_alternatives = options.limits.max_key_classes, options.limits.max_alternatives
-        self.document = SchemaDocument(schema, options.registry)
-        self._arms: dict[tuple[int, bool], list[Arm]] = {}
-        self._open: set[tuple[int, bool]] = set()
+        self.document = SchemaDocument(schema, options.registry, nullable=options.nullable)
+        self.tracking = Tracking.NONE
+        self._place = self.document.root.pointer  # where the work is, for errors that do not know it
+        self._arms: dict[tuple[int, bool, Tracking], list[Arm]] = {}
+        self._open: set[tuple[int, bool, Tracking]] = set()
+        self._unions: dict[int, tuple[NodeKey, ...]] = {}
         self._constants: dict[tuple[int, str, str], Subschema] = {}
         self._nodes: dict[NodeKey, Node] = {}
         self._plans: dict[object, ObjectPlan] = {}
@@ -150,7 +156,7 @@ class Nodes:
     def _constant_schema(self, contents: Any, name: tuple[str, ...] = ()) -> Subschema:
         place = (self.document.root.id, "", json.dumps(name) if name else str(contents))
         if place not in self._constants:
-            self._constants[place] = self.document.child(self.document.root, contents=contents)
+            self._constants[place] = self.document.made(self.document.root, contents=contents)
         return self._constants[place]
 
     def plan(self, shape: ObjectShape) -> ObjectPlan:
@@ -180,7 +186,7 @@ class Nodes:
         seen: set[int] = set()
         while sub.id not in seen and not isinstance(sub.contents, bool) and set(sub.contents) == {"$ref"}:
             seen.add(sub.id)
-            sub = self.document.refer(sub, sub.contents["$ref"])
+            sub = self.document.refer(sub, "$ref")
         return sub
 
     def is_alive(self, arm: Arm) -> bool:
@@ -197,22 +203,31 @@ class Nodes:
         """The obligation to equal `value`, as a subschema of its own, or not to."""
         name = (sub.id, keyword, texts.canonical(value))
         if name not in self._constants:
-            self._constants[name] = self.document.child(sub, keyword, contents={"enum": [value]})
+            self._constants[name] = self.document.made(sub, keyword, contents={"enum": [value]})
         return self._key(self._constants[name], meets)
+
+    def either(self, sub: Subschema, keyword: str, keys: tuple[NodeKey, ...]) -> NodeKey:
+        """The obligation to meet at least one of the nodes; it has a subschema of its own."""
+        distinct = tuple(dict.fromkeys(keys))
+        if len(distinct) == 1 or () in distinct:
+            return distinct[0] if len(distinct) == 1 else ()
+        child = self.document.made(sub, keyword, contents={"anyOf": distinct})
+        self._unions[child.id] = distinct
+        return self._key(child)
 
     def arms_of(self, sub: Subschema, *path: str | int, contents: Any, meets: bool = True) -> list[Arm]:
         """The arms of a subschema that applies to the same value, or of its complement; a union's member marks its arms."""
         child = self.document.child(sub, *path, contents=contents)
-        arms = self._expand(child, meets)
+        arms = self._expand(child, meets, self.tracking)
         if not meets:
             return [replace(arm, origin=-1) if arm.origin >= 0 else arm for arm in arms]
         if path[0] not in ("anyOf", "oneOf"):
             return arms
         return [replace(arm, origin=child.id) if arm.origin < 0 else arm for arm in arms]
 
-    def arms_of_reference(self, sub: Subschema, ref: Any, meets: bool = True) -> list[Arm]:
+    def arms_of_reference(self, sub: Subschema, keyword: str, meets: bool = True) -> list[Arm]:
         """The arms of the subschema that a reference leads to, or of its complement."""
-        return self._expand(self.document.refer(sub, ref), meets)
+        return self._expand(self.document.refer(sub, keyword), meets, self.tracking)
 
     def are_disjoint(self, some: list[Arm], others: list[Arm]) -> bool:
         """Whether it is plain that no value meets both: kinds, finite sets, bounds, or a required member that shows it."""
@@ -248,9 +263,18 @@ class Nodes:
         """The arms that meet one arm of every part, without those that leave no kind of value."""
         arms = [ANY]
         for part in parts:
-            arms = [met for a in arms for b in part if (met := a.meet(b)).kinds]
-            if len(arms) > self._limits.max_alternatives:
-                raise FuelError(f"more than {self._limits.max_alternatives} alternatives (max_alternatives)", sub.pointer)
+            found: list[Arm] = []
+            for a in arms:
+                check_time()
+                found += [met for b in part if (met := a.meet(b)).kinds]
+                self.alternatives(sub, found)
+            arms = found
+        return arms
+
+    def alternatives(self, sub: Subschema, arms: list[Arm]) -> list[Arm]:
+        """The arms, if they are not too many."""
+        if len(arms) > self._limits.max_alternatives:
+            raise FuelError(f"more than {self._limits.max_alternatives} alternatives (max_alternatives)", sub.pointer)
         return arms
 
     # -- expansion
@@ -263,9 +287,12 @@ class Nodes:
     def _obligation(self, signed: int) -> tuple[Subschema, bool]:
         return self.document.subschemas[abs(signed) - 1], signed > 0
 
-    def _expand(self, sub: Subschema, meets: bool = True) -> list[Arm]:
-        """The arms of a subschema, or of its complement."""
-        place = (sub.id, meets)
+    def _pointer(self, key: NodeKey) -> str:
+        return self._obligation(key[0])[0].pointer if key else self.document.root.pointer
+
+    def _expand(self, sub: Subschema, meets: bool = True, tracking: Tracking = Tracking.NONE) -> list[Arm]:
+        """The arms of a subschema, or of its complement; what fails evaluates nothing."""
+        place = (sub.id, meets, tracking if meets else Tracking.NONE)
         if place in self._arms:
             return self._arms[place]
         if place in self._open:
@@ -275,38 +302,76 @@ class Nodes:
                 f"more than {self._limits.max_schema_depth} schemas inside each other (max_schema_depth)", sub.pointer
             )
         self._open.add(place)
+        outer = self.tracking, self._place
         try:
-            if isinstance(sub.contents, bool):
-                arms = [ANY] if sub.contents == meets else []
-            else:
-                arms = self._expand_keywords(sub, meets)
+            arms = self._expand_contents(sub, meets, place[2])
         finally:
             self._open.remove(place)
+            self.tracking = outer[0]
+        self._place = outer[1]
         self._arms[place] = arms
         return arms
 
-    def _expand_keywords(self, sub: Subschema, meets: bool) -> list[Arm]:
+    def _expand_contents(self, sub: Subschema, meets: bool, tracking: Tracking) -> list[Arm]:
+        self.tracking, self._place = tracking, sub.pointer
+        check_time()
+        if isinstance(sub.contents, bool):
+            return [ANY] if sub.contents == meets else []
+        if sub.id in self._unions:
+            return self._expand_union(sub, self._unions[sub.id], meets)
+        self._refuse_unsupported(sub)
+        return self._meet_keywords(sub) if meets else self._fail_keywords(sub)
+
+    def _expand_union(self, sub: Subschema, keys: tuple[NodeKey, ...], meets: bool) -> list[Arm]:
+        members = [[self._expand(*self._obligation(signed)) for signed in key] for key in keys]
+        if meets:
+            return [arm for parts in members for arm in self.product(sub, parts)]
+        others = [[self._expand(some, not holds) for some, holds in map(self._obligation, key)] for key in keys]
+        return self.product(sub, [[arm for arms in parts for arm in arms] for parts in others])
+
+    def _refuse_unsupported(self, sub: Subschema) -> None:
         if not keywords.ref_stands_alone(sub):
             for name in sub.contents:
-                refusal = keywords.refusal(self, sub, name)
+                refusal = keywords.refusal(self.formats, sub, name)
                 if refusal is not None:
                     raise refusal
-        rules = keywords.rules_of(sub)
-        if meets:
-            return self.product(sub, [keyword.rule(self, sub) for keyword in rules])
-        return [arm for keyword in rules for arm in keyword.complement(self, sub)]
+
+    def _meet_keywords(self, sub: Subschema) -> list[Arm]:
+        last = keywords.last_rules_of(sub)
+        if last:
+            self.tracking = max(self.tracking, Tracking.SOME)
+        arms = self._meet_rules(sub)
+        for keyword in last:
+            arms = keyword.rule(self, sub, arms)
+        return annotated(self, sub, arms) if self.tracking else arms
+
+    def _meet_rules(self, sub: Subschema) -> list[Arm]:
+        arms = self.product(sub, [keyword.rule(self, sub) for keyword in keywords.rules_of(sub)])
+        return annotated(self, sub, arms) if self.tracking else arms
+
+    def _fail_keywords(self, sub: Subschema) -> list[Arm]:
+        arms = [arm for keyword in keywords.rules_of(sub) for arm in keyword.complement(self, sub)]
+        last = keywords.last_rules_of(sub)
+        if last:
+            self.tracking = Tracking.EXACT
+            rest = self._meet_rules(sub)
+            arms += [arm for keyword in last for arm in keyword.complement(self, sub, rest)]
+        return [replace(arm, evaluated=NOTHING) if arm.evaluated is not NOTHING else arm for arm in arms]
 
     def _add(self, key: NodeKey) -> Node:
         """Expand, measure and trim a node and all that it leads to."""
         self._measurer = get_ident()
         num_plans, num_array_plans = len(self._plans), len(self._array_plans)
         try:
-            self._expand_all([key])
-            self._measure()
-            self._trim()
+            with time_limit(self._limits.timeout_s):
+                self._expand_all([key])
+                self._measure()
+                self._trim()
             self._nodes |= self._fresh
         except LanguageFuelError as error:
-            raise FuelError(f"the strings of a pattern or format: {error}", self.document.root.pointer) from error
+            raise FuelError(f"the strings of a pattern or format: {error}", self._place) from error
+        except LanguageTimeError as error:
+            raise FuelError(f"the compile took more than {self._limits.timeout_s} s (timeout_s)", self._place) from error
         finally:
             self._measurer = None
             self._fresh, self._wanted = {}, {}
@@ -321,9 +386,10 @@ class Nodes:
             key = pending.pop()
             if key in self._nodes or key in self._fresh:
                 continue
+            self._place = self._pointer(key)
+            check_time()
             if len(self._nodes) + len(self._fresh) >= self._limits.max_nodes:
-                where = self._obligation(key[0])[0].pointer if key else ""
-                raise FuelError(f"more than {self._limits.max_nodes} nodes (max_nodes)", where)
+                raise FuelError(f"more than {self._limits.max_nodes} nodes (max_nodes)", self._place)
             node = self._fresh[key] = self._make(key)
             pending += self._children(node)
 
@@ -377,6 +443,8 @@ class Nodes:
         while changed:
             changed = False
             for node in reversed(list(self._fresh.values())):
+                self._place = self._pointer(node.key)
+                check_time()
                 length = self._measure_node(node)
                 if length < node.min_len:
                     node.min_len, changed = length, True

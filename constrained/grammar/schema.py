@@ -1,116 +1,131 @@
-"""Subschemas and references: each place of a schema document gets an id, resolved by the `referencing` library.
+"""Subschemas: each place of a schema document under each dynamic scope gets an id.
 
-Knows which dialect a document speaks and where each subschema lies; knows nothing of what keywords mean.
+Knows dynamic scopes and what a dialect leaves of a schema object; where references lead is `resources`' matter.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
-import referencing
-import referencing.exceptions
-import referencing.jsonschema
-from referencing import Registry, Specification
+from referencing import Registry
 
-from constrained.errors import SchemaError, UnresolvableReferenceError
+from constrained.errors import SchemaError
+from constrained.grammar.dialects import Dialect
+from constrained.grammar.resources import Library, Place, escape
 
-DRAFT_2020 = referencing.jsonschema.DRAFT202012
-DIALECTS: dict[str, tuple[int, Specification[Any]]] = {
-    "http://json-schema.org/draft-04/schema": (4, referencing.jsonschema.DRAFT4),
-    "http://json-schema.org/draft-06/schema": (6, referencing.jsonschema.DRAFT6),
-    "http://json-schema.org/draft-07/schema": (7, referencing.jsonschema.DRAFT7),
-    "https://json-schema.org/draft/2019-09/schema": (2019, referencing.jsonschema.DRAFT201909),
-    "https://json-schema.org/draft/2020-12/schema": (2020, DRAFT_2020),
-}
+__all__ = ["SchemaDocument", "Scope", "Subschema", "escape"]
 
-
-def escape(part: str) -> str:
-    """One reference token of an RFC 6901 pointer."""
-    return part.replace("~", "~0").replace("/", "~1")
+# For each dynamic anchor, the outermost resource beneath the main one that has it. Whatever the main resource has comes before.
+Scope = tuple[tuple[str, str], ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Subschema:
-    """One schema object or boolean: where it lies, what it says, and what its references are relative to."""
+    """One schema object or boolean: what it asserts in its dialect, and where it is written."""
 
     id: int
     pointer: str
     contents: Any
     draft: int
-    resolver: Any
+    place: Place
+    scope: Scope
 
 
 class SchemaDocument:
-    """A schema with the documents that it may refer to; hands out `Subschema`s by place.
+    """A schema with the documents that it may refer to; hands out `Subschema`s by place and scope.
 
     Raises `SchemaError` where something that should be a schema is none, `UnresolvableReferenceError` for references
-    that lead nowhere. Nothing is ever fetched.
+    that lead nowhere.
     """
 
-    def __init__(self, schema: Any, registry: Registry[Any] | None = None) -> None:
+    def __init__(self, schema: Any, registry: Registry[Any] | None = None, *, nullable: bool = False) -> None:
         self.subschemas: list[Subschema] = []
-        self._ids: dict[tuple[str, int], int] = {}
-        self._alive: list[Any] = []
-        draft, specification = self._dialect(schema, 2020, DRAFT_2020)
-        resource = specification.create_resource(schema)
-        base = registry if registry is not None else Registry()
-        uri = resource.id() or "" if isinstance(schema, Mapping) else ""
-        resolver = base.with_resource(uri, resource).resolver(uri)
-        self.root = self._add("", schema, draft, resolver)
-
-    def _dialect(self, schema: Any, draft: int, specification: Any) -> tuple[int, Any]:
-        if not isinstance(schema, Mapping) or "$schema" not in schema:
-            return draft, specification
-        name = schema["$schema"]
-        found = DIALECTS.get(name.rstrip("#")) if isinstance(name, str) else None
-        if found is None:
-            raise SchemaError(f"unknown dialect {name!r}; known: {', '.join(DIALECTS)}", "", "$schema")
-        return found
-
-    def _add(self, pointer: str, contents: Any, draft: int, resolver: Any) -> Subschema:
-        key = (pointer, id(contents))
-        if key in self._ids:
-            return self.subschemas[self._ids[key]]
-        if not isinstance(contents, (Mapping, bool)):
-            raise SchemaError(f"a schema is an object or a boolean, not {_type_name(contents)}", pointer)
-        if isinstance(contents, Mapping) and not all(isinstance(name, str) for name in contents):
-            raise SchemaError("the names of a schema object are strings", pointer)
-        sub = Subschema(len(self.subschemas), pointer, contents, draft, resolver)
-        self._ids[key] = sub.id
-        self._alive.append(contents)
-        self.subschemas.append(sub)
-        return sub
+        self._nullable = nullable
+        self._ids: dict[tuple[str, int, Scope], int] = {}
+        self._references: dict[tuple[int, str], Subschema] = {}
+        self._library = Library(schema, registry if registry is not None else Registry())
+        self.root = self._add(self._library.root, ())
 
     def child(self, parent: Subschema, *path: str | int, contents: Any) -> Subschema:
         """The subschema `contents` at `path` below `parent`."""
-        pointer = parent.pointer + "".join(f"/{escape(str(part))}" for part in path)
-        resolver, draft = parent.resolver, parent.draft
+        place = parent.place.below(*path, contents=contents)
+        scope = parent.scope
         if isinstance(contents, Mapping) and ("$id" in contents or "id" in contents or "$schema" in contents):
-            draft, specification = self._dialect(contents, draft, _specification(draft))
-            resolver = resolver.in_subresource(specification.create_resource(contents))
-        return self._add(pointer, contents, draft, resolver)
+            place = self._library.settle(place)
+            if place.base != parent.place.base:
+                self._library.enter(place)
+                scope = self._entered(scope, place.base)
+        return self._add(place, scope)
 
-    def refer(self, sub: Subschema, ref: Any) -> Subschema:
-        """The subschema that `$ref: ref` in `sub` leads to."""
+    def made(self, parent: Subschema, *path: str | int, contents: Any) -> Subschema:
+        """A subschema that nobody wrote, for what `parent` says at `path`; it means what it says in every dialect."""
+        place = parent.place.below(*path, contents=contents)
+        return self._add(replace(place, dialect=Dialect(place.dialect.draft)), parent.scope)
+
+    def refer(self, sub: Subschema, keyword: str) -> Subschema:
+        """The subschema that `$ref`, `$dynamicRef` or `$recursiveRef` of `sub` leads to."""
+        known = self._references.get((sub.id, keyword))
+        if known is None:
+            known = self._references[sub.id, keyword] = self._refer(sub, keyword)
+        return known
+
+    def _refer(self, sub: Subschema, keyword: str) -> Subschema:
+        ref = sub.contents[keyword]
         if not isinstance(ref, str):
-            raise SchemaError(f"a reference is a string, not {_type_name(ref)}", sub.pointer, "$ref")
-        try:
-            resolved = sub.resolver.lookup(ref)
-        except referencing.exceptions.Unresolvable as error:
-            raise UnresolvableReferenceError(
-                f"{ref!r} leads to nothing; remote documents are never fetched, hand them in by `registry`", sub.pointer, "$ref"
-            ) from error
-        except (ValueError, TypeError, LookupError) as error:
-            raise UnresolvableReferenceError(f"{ref!r} is not a usable reference: {error}", sub.pointer, "$ref") from error
-        draft, _ = self._dialect(resolved.contents, sub.draft, None)
-        pointer = ref[1:] if ref.startswith("#") else ref
-        return self._add(pointer, resolved.contents, draft, resolved.resolver)
+            raise SchemaError(f"a reference is a string, not {_type_name(ref)}", sub.pointer, keyword)
+        if keyword == "$recursiveRef" and ref != "#":
+            raise SchemaError(f"{ref!r} is not '#', the only recursive reference", sub.pointer, keyword)
+        place = self._library.find(sub.place, keyword, ref)
+        if keyword != "$ref":
+            name = "" if keyword == "$recursiveRef" else ref.partition("#")[2] or None
+            place = self._outermost(sub.scope, place, name)
+        scope = sub.scope if place.base == sub.place.base else self._entered(sub.scope, place.base)
+        return self._add(place, scope)
 
+    def _outermost(self, scope: Scope, place: Place, name: str | None) -> Place:
+        """The place of the dynamic anchor `name` in the outermost resource that has it, if `place` is one of that name."""
+        own = self._library.resource(place.base).dynamic
+        if name is None or name not in own or own[name].pointer != place.pointer:
+            return place
+        main = self._library.resource(self._library.root.base).dynamic
+        if name in main:
+            return main[name]
+        outer = dict(scope).get(name)
+        return self._library.resource(outer).dynamic[name] if outer is not None else place
 
-def _specification(draft: int) -> Any:
-    return next(specification for number, specification in DIALECTS.values() if number == draft)
+    def _entered(self, scope: Scope, base: str) -> Scope:
+        """The scope inside the resource `base`: the dynamic anchors that it has and no resource around it."""
+        main = self._library.resource(self._library.root.base).dynamic
+        known = main.keys() | {name for name, _ in scope}
+        new = [(name, base) for name in self._library.resource(base).dynamic if name not in known]
+        return tuple(sorted((*scope, *new))) if new else scope
+
+    def _add(self, place: Place, scope: Scope) -> Subschema:
+        contents = place.contents
+        key = (place.pointer, id(contents), scope)
+        if key in self._ids:
+            return self.subschemas[self._ids[key]]
+        if not isinstance(contents, (Mapping, bool)):
+            raise SchemaError(f"a schema is an object or a boolean, not {_type_name(contents)}", place.pointer)
+        if isinstance(contents, Mapping):
+            if not all(isinstance(name, str) for name in contents):
+                raise SchemaError("the names of a schema object are strings", place.pointer)
+            contents = self._asserted(place, contents)
+        sub = Subschema(len(self.subschemas), place.pointer, contents, place.dialect.draft, place, scope)
+        self._ids[key] = sub.id
+        self.subschemas.append(sub)
+        return sub
+
+    def _asserted(self, place: Place, contents: Mapping[str, Any]) -> Mapping[str, Any]:
+        """What a schema object says in its dialect: no keywords of other vocabularies, `nullable` as a type."""
+        if place.dialect.without:
+            contents = {name: value for name, value in contents.items() if name not in place.dialect.without}
+        if self._nullable and contents.get("nullable") is True and "type" in contents:
+            types = contents["type"]
+            return {**contents, "type": [*types, "null"] if isinstance(types, list) else [types, "null"]}
+        return contents
 
 
 def _type_name(value: Any) -> str:

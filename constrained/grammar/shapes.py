@@ -11,6 +11,7 @@ from dataclasses import dataclass, field, replace
 from functools import reduce
 from types import MappingProxyType
 
+from constrained.grammar.evaluated import NOTHING, Evaluated
 from constrained.grammar.language import Language
 from constrained.grammar.number_sets import NumberSet
 from constrained.grammar.string_sets import UNBOUNDED, StringSet
@@ -173,7 +174,8 @@ _NUMBERS, _STRINGS, _ARRAYS, _OBJECTS = NumberSet(), StringSet(), ArrayShape(), 
 class Arm:
     """One alternative: the kinds of value that are left, and for each kind its set.
 
-    `origin` is the id of the union member that this arm came from, where there was a union; -1 otherwise.
+    `origin` is the id of the union member that this arm came from, where there was a union; -1 otherwise. `evaluated` is
+    known where `Tracking` says so.
     """
 
     kinds: frozenset[str] = ALL_KINDS
@@ -182,6 +184,7 @@ class Arm:
     array: ArrayShape = _ARRAYS
     object: ObjectShape = _OBJECTS
     origin: int = -1
+    evaluated: Evaluated = NOTHING
 
     def meet(self, other: Arm) -> Arm:
         """The intersection, kind by kind."""
@@ -196,6 +199,7 @@ class Arm:
             other.array if self.array is _ARRAYS else self.array.meet(other.array),
             other.object if self.object is _OBJECTS else self.object.meet(other.object),
             other.origin if other.origin >= 0 else self.origin,
+            self.evaluated.join(other.evaluated),
         )
 
     def only(self, *kinds: str) -> Arm:

@@ -27,7 +27,7 @@ DRAFTS = {
     "draft2020-12": ("https://json-schema.org/draft/2020-12/schema", referencing.jsonschema.DRAFT202012),
 }
 # Tests of each draft that this version decides; the rest is refused when the schema is compiled.
-DECIDED = {"draft4": 538, "draft6": 748, "draft7": 834, "draft2019-09": 906, "draft2020-12": 925}
+DECIDED = {"draft4": 531, "draft6": 729, "draft7": 808, "draft2019-09": 1078, "draft2020-12": 1105}
 # Groups whose instances have keys in another order than their schemas name them first.
 OUT_OF_ORDER = {
     "allOf",
@@ -54,8 +54,6 @@ def remotes(shared_data: Path, draft: str) -> referencing.Registry[Any]:
     registry: referencing.Registry[Any] = referencing.Registry()
     for path in sorted(root.rglob("*.json")):
         place = path.relative_to(root)
-        if place.parts[0].startswith("draft") and place.parts[0] != draft:
-            continue
         resource = referencing.Resource.from_contents(json.loads(path.read_text()), default_specification=specification)
         registry = registry.with_resource(f"http://localhost:1234/{place.as_posix()}", resource)
     return registry

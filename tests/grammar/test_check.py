@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import referencing
+import referencing.jsonschema
+
 from constrained import CompileOptions, check_json_schema
 
 
@@ -62,3 +65,28 @@ def test_what_is_no_schema_is_reported_not_raised() -> None:
     assert not report.supported
     assert report.error is not None
     assert report.error.pointer == "/properties/a"
+
+
+def test_what_a_keyword_does_only_beside_another() -> None:
+    report = check_json_schema({"then": False, "properties": {"a": {"if": True, "then": False}}})
+    assert report.supported
+    assert {one.pointer: one.status for one in report.keywords} == {
+        "/then": "annotation",
+        "/properties": "enforced",
+        "/properties/a/if": "enforced",
+        "/properties/a/then": "enforced",
+    }
+
+
+def test_keywords_of_vocabularies_that_are_not_in_use() -> None:
+    vocabulary = {"https://json-schema.org/draft/2020-12/vocab/applicator": True}
+    meta = {"$schema": "https://json-schema.org/draft/2020-12/schema", "$vocabulary": vocabulary}
+    resource = referencing.jsonschema.DRAFT202012.create_resource(meta)
+    registry = referencing.Registry().with_resource("http://x.test/meta", resource)
+    schema = {"$schema": "http://x.test/meta", "type": "null", "not": False}
+    report = check_json_schema(schema, CompileOptions(registry=registry))
+    assert {one.keyword: one.status for one in report.keywords} == {
+        "$schema": "annotation",
+        "type": "annotation",
+        "not": "enforced",
+    }

@@ -5,20 +5,17 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-import referencing
-import referencing.jsonschema
 
-from constrained import CompileOptions, compile_json_schema
+from constrained import CompileOptions
 from constrained.errors import (
     FuelError,
     OptionError,
     SchemaError,
-    UnresolvableReferenceError,
     UnsatisfiableSchemaError,
     UnsupportedKeywordError,
 )
 from constrained.options import Limits
-from tests.grammars import Raw, byte_vocabulary, check, grammar_of
+from tests.grammars import Raw, check, grammar_of
 
 TREE = {
     "$ref": "#/$defs/node",
@@ -229,27 +226,8 @@ def test_the_same_key_may_come_again_in_another_object() -> None:
         ({"pattern": "(a)\\1"}, "", "pattern"),
         ({"pattern": "("}, "", "pattern"),
         ({"properties": {"a": {"format": "idn-hostname"}}}, "/properties/a", "format"),
-        ({"items": {"uniqueItems": True}}, "/items", "uniqueItems"),
-        ({"minProperties": 1}, "", "minProperties"),
-        ({"$defs": {"a~/b": {"contains": {}}}, "$ref": "#/$defs/a~0~1b"}, "/$defs/a~0~1b", "contains"),
-        ({"not": {"additionalProperties": {"type": "string"}}}, "/not", "additionalProperties"),
-        ({"not": {"items": {"type": "string"}}}, "/not", "items"),
-        ({"not": {"const": {"a": 1}}}, "/not", "const"),
-        ({"not": {"propertyNames": {"maxLength": 3}}}, "/not", "propertyNames"),
-        ({"not": {"patternProperties": {"a": {"type": "string"}}}}, "/not", "patternProperties"),
+        ({"$defs": {"a~/b": {"pattern": "(a)\\1"}}, "$ref": "#/$defs/a~0~1b"}, "/$defs/a~0~1b", "pattern"),
         ({"patternProperties": {"(a)\\1": {}}}, "", "patternProperties"),
-        ({"unevaluatedProperties": False}, "", "unevaluatedProperties"),
-        ({"$dynamicRef": "#a"}, "", "$dynamicRef"),
-        (
-            {
-                "$schema": "https://json-schema.org/draft/2019-09/schema",
-                "$ref": "#/$defs/a",
-                "unevaluatedItems": False,
-                "$defs": {"a": {}},
-            },
-            "",
-            "unevaluatedItems",
-        ),
     ],
 )
 def test_what_is_not_built_is_refused_by_name(schema: Any, pointer: str, keyword: str) -> None:
@@ -421,39 +399,6 @@ def test_what_is_no_schema(schema: Any, pointer: str) -> None:
 def test_what_nothing_satisfies(schema: Any) -> None:
     with pytest.raises(UnsatisfiableSchemaError):
         grammar_of(schema)
-
-
-@pytest.mark.parametrize("ref", ["#/$defs/none", "https://example.com/s.json", "other.json", "#anchor", "#/%zz"])
-def test_references_that_lead_nowhere(ref: str) -> None:
-    with pytest.raises(UnresolvableReferenceError) as caught:
-        grammar_of({"properties": {"a": {"$ref": ref}}})
-    assert caught.value.pointer == "/properties/a"
-
-
-def test_a_registry_is_reached_and_nothing_else() -> None:
-    other = referencing.jsonschema.DRAFT202012.create_resource({"$defs": {"n": {"type": "integer"}}, "type": "string"})
-    registry = referencing.Registry().with_resource("https://example.com/s.json", other)
-    check({"$ref": "https://example.com/s.json"}, accepts=["a"], rejects=[1], registry=registry)
-    check({"$ref": "https://example.com/s.json#/$defs/n"}, accepts=[1], rejects=["a"], registry=registry)
-
-
-def test_ids_and_anchors() -> None:
-    schema = {
-        "$id": "https://example.com/root",
-        "properties": {"a": {"$ref": "child#x"}, "b": {"$ref": "#top"}},
-        "$defs": {
-            "c": {"$id": "child", "$defs": {"x": {"$anchor": "x", "type": "integer"}}},
-            "t": {"$anchor": "top", "type": "string"},
-        },
-    }
-    check(schema, accepts=[{"a": 1, "b": "x"}], rejects=[{"a": "x"}, {"b": 1}])
-
-
-@pytest.mark.parametrize(("name", "value"), [("property_order", "any")])
-def test_options_that_are_not_built_are_refused_by_name(name: str, value: str) -> None:
-    with pytest.raises(OptionError) as caught:
-        compile_json_schema(True, byte_vocabulary(), CompileOptions(**{name: value}))  # type: ignore[arg-type]
-    assert caught.value.option == name
 
 
 def test_options_with_unknown_values() -> None:

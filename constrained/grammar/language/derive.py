@@ -9,6 +9,7 @@ from itertools import groupby
 
 from constrained.grammar.language import charsets
 from constrained.grammar.language.boolean import complement, intersection, union
+from constrained.grammar.language.clock import check_time
 from constrained.grammar.language.context import Guard, Loop, behinds, guard, loop, move_behinds, open_loop
 from constrained.grammar.language.normal import ANYTHING, EMPTY, NOTHING, concat, repeat, sorted_values
 from constrained.grammar.language.terms import And, Chars, Concat, Moves, Not, Or, Repeat, Term, Values
@@ -54,6 +55,7 @@ def moves(term: Term) -> Moves:
     """`(low, high, derivative)` for each range that may lead on: ascending, disjoint, neighbours merged; memoised."""
     known = term.moves
     if known is None:
+        check_time()
         known = term.moves = _moves(term)
     return known
 

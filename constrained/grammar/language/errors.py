@@ -21,3 +21,7 @@ class LanguageFuelError(Exception):
     def __init__(self, limit: int) -> None:
         super().__init__(f"the string language needs more than {limit} states")
         self.limit = limit
+
+
+class LanguageTimeError(Exception):
+    """The time limit ran out."""

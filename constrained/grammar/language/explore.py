@@ -231,11 +231,25 @@ def _has_cycle(start: Term) -> bool:
 
 
 def strings(term: Term) -> Iterator[str]:
-    """Every string of a finite term, in code point order."""
-    stack: list[tuple[str, Term]] = [("", term)]
+    """Every string of a finite term, in code point order, each made when it is asked for."""
+    if accepts_empty(term):
+        yield ""
+    prefix: list[str] = []
+    stack = [_characters(term)]
     while stack:
-        prefix, current = stack.pop()
-        if accepts_empty(current):
-            yield prefix
-        for low, high, after in reversed(live_moves(current)):
-            stack.extend((prefix + chr(code_point), after) for code_point in range(high, low - 1, -1))
+        step = next(stack[-1], None)
+        if step is None:
+            stack.pop()
+            del prefix[-1:]
+            continue
+        character, after = step
+        prefix.append(character)
+        stack.append(_characters(after))
+        if accepts_empty(after):
+            yield "".join(prefix)
+
+
+def _characters(term: Term) -> Iterator[tuple[str, Term]]:
+    for low, high, after in live_moves(term):
+        for code_point in range(low, high + 1):
+            yield chr(code_point), after

@@ -1,4 +1,4 @@
-"""Rules that apply other schemas to the same value: Boolean combinations, conditions, dependencies and references."""
+"""Rules that apply other schemas to the same value: Boolean combinations, conditions and dependencies."""
 
 from __future__ import annotations
 
@@ -9,6 +9,8 @@ from typing import Any
 
 from constrained.errors import SchemaError
 from constrained.grammar import shapes
+from constrained.grammar.evaluated import NOTHING, Tracking
+from constrained.grammar.rules import unevaluated
 from constrained.grammar.rules.base import Context, expect
 from constrained.grammar.schema import Subschema
 from constrained.grammar.shapes import ANY, OBJECT, Arm, ObjectShape
@@ -16,6 +18,11 @@ from constrained.grammar.shapes import ANY, OBJECT, Arm, ObjectShape
 
 def any_of(context: Context, sub: Subschema) -> list[Arm]:
     """`anyOf`: the arms of all members."""
+    if context.tracking is Tracking.SOME:
+        return unevaluated.some_of(context, sub, _members(context, sub, "anyOf"))
+    if context.tracking is Tracking.EXACT:
+        members, others = _members(context, sub, "anyOf"), _members(context, sub, "anyOf", meets=False)
+        return unevaluated.each_of(context, sub, members, others)
     return [arm for arms in _members(context, sub, "anyOf") for arm in arms]
 
 
@@ -86,7 +93,7 @@ def not_if(context: Context, sub: Subschema) -> list[Arm]:
 def _branches(context: Context, sub: Subschema, meets: bool) -> list[Arm]:
     found: list[Arm] = []
     if "then" not in sub.contents and "else" not in sub.contents:
-        return [ANY] if meets else []
+        return _condition(context, sub) if meets else []
     for keyword, holds in (("then", True), ("else", False)):
         condition = context.arms_of(sub, "if", contents=sub.contents["if"], meets=holds)
         branch = context.arms_of(sub, keyword, contents=sub.contents.get(keyword, True), meets=meets)
@@ -94,8 +101,21 @@ def _branches(context: Context, sub: Subschema, meets: bool) -> list[Arm]:
     return found
 
 
+def _condition(context: Context, sub: Subschema) -> list[Arm]:
+    """A condition alone: any value, and what the condition evaluates where it holds."""
+    if not context.tracking:
+        return [ANY]
+    holds = context.arms_of(sub, "if", contents=sub.contents["if"])
+    if all(arm.evaluated == NOTHING for arm in holds):
+        return [ANY]
+    fails = (
+        context.arms_of(sub, "if", contents=sub.contents["if"], meets=False) if context.tracking is Tracking.EXACT else [ANY]
+    )
+    return holds + fails
+
+
 def dependencies(context: Context, sub: Subschema) -> list[Arm]:
-    """`dependentRequired`, `dependentSchemas` and, up to draft 7, `dependencies`: for each name, it is absent or all holds."""
+    """`dependentRequired`, `dependentSchemas` and `dependencies`: for each name, it is absent or all holds."""
     parts = []
     for keyword, name, value in _dependencies(sub):
         absent = Arm(object=ObjectShape(MappingProxyType({name: context.child(sub, keyword, contents=False)})))
@@ -129,7 +149,8 @@ def _with_keys(names: tuple[str, ...]) -> Arm:
 
 def _dependencies(sub: Subschema) -> list[tuple[str, str, Any]]:
     found = []
-    for keyword in ("dependencies",) if sub.draft <= 7 else ("dependentRequired", "dependentSchemas"):
+    # 2019-09 split `dependencies` in two and allows to keep it.
+    for keyword in ("dependencies",) if sub.draft <= 7 else ("dependentRequired", "dependentSchemas", "dependencies"):
         if keyword not in sub.contents:
             continue
         for name, value in expect(sub, keyword, Mapping, "an object").items():
@@ -140,13 +161,3 @@ def _dependencies(sub: Subschema) -> list[tuple[str, str, Any]]:
                 raise SchemaError(f"{value!r} is not a schema", sub.pointer, keyword)
             found.append((keyword, name, value))
     return found
-
-
-def ref(context: Context, sub: Subschema) -> list[Arm]:
-    """`$ref`: the arms of what it leads to."""
-    return context.arms_of_reference(sub, sub.contents["$ref"])
-
-
-def not_ref(context: Context, sub: Subschema) -> list[Arm]:
-    """The complement of what it leads to."""
-    return context.arms_of_reference(sub, sub.contents["$ref"], meets=False)

@@ -13,7 +13,9 @@ from fractions import Fraction
 from math import isfinite
 from typing import Any, Protocol
 
-from constrained.errors import SchemaError, UnsupportedKeywordError
+from constrained.errors import SchemaError
+from constrained.grammar.evaluated import Tracking
+from constrained.grammar.format_choice import FormatChoice
 from constrained.grammar.schema import Subschema
 from constrained.grammar.shapes import Arm, NodeKey
 from constrained.grammar.string_sets import UNBOUNDED
@@ -22,7 +24,8 @@ from constrained.grammar.string_sets import UNBOUNDED
 class Context(Protocol):
     """What a rule may ask of the compile that it is part of."""
 
-    asserts_formats: bool
+    formats: FormatChoice
+    tracking: Tracking
 
     def child(self, sub: Subschema, *path: str | int, contents: Any, meets: bool = True) -> NodeKey:
         """The obligation to meet the subschema at `path` below `sub`, or not to."""
@@ -33,20 +36,27 @@ class Context(Protocol):
     def negated(self, key: NodeKey) -> NodeKey:
         """The obligation not to meet what `key`, one obligation or none, asks."""
 
+    def either(self, sub: Subschema, keyword: str, keys: tuple[NodeKey, ...]) -> NodeKey:
+        """The obligation to meet at least one of the nodes."""
+
     def arms_of(self, sub: Subschema, *path: str | int, contents: Any, meets: bool = True) -> list[Arm]:
         """The arms of a subschema that applies to the same value, or of its complement."""
 
-    def arms_of_reference(self, sub: Subschema, ref: Any, meets: bool = True) -> list[Arm]:
-        """The arms of the subschema that a reference leads to, or of its complement."""
+    def arms_of_reference(self, sub: Subschema, keyword: str, meets: bool = True) -> list[Arm]:
+        """The arms of the subschema that the reference `keyword` of `sub` leads to, or of its complement."""
 
     def product(self, sub: Subschema, parts: list[list[Arm]]) -> list[Arm]:
         """The arms that meet one arm of every part."""
+
+    def alternatives(self, sub: Subschema, arms: list[Arm]) -> list[Arm]:
+        """The arms, if they are not too many."""
 
     def are_disjoint(self, some: list[Arm], others: list[Arm]) -> bool:
         """Whether it is plain that no value meets both."""
 
 
 Rule = Callable[[Context, Subschema], list[Arm]]
+LastRule = Callable[[Context, Subschema, list[Arm]], list[Arm]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,9 +69,14 @@ class Keyword:
     until: int = 9999
 
 
-def negation_refusal(sub: Subschema, keyword: str) -> UnsupportedKeywordError:
-    """The error for an assertion whose complement is not built yet."""
-    return UnsupportedKeywordError("this assertion cannot be negated yet (by not, oneOf or if)", sub.pointer, keyword)
+@dataclass(frozen=True, slots=True)
+class LastKeyword:
+    """A keyword that goes by the arms of all others beside it: its rule and that of its complement."""
+
+    rule: LastRule
+    complement: LastRule
+    since: int = 4
+    until: int = 9999
 
 
 def exact(value: Any, sub: Subschema, keyword: str) -> Fraction:

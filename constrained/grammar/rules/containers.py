@@ -84,10 +84,10 @@ def not_property_names(context: Context, sub: Subschema) -> list[Arm]:
     for arm in arms:
         if STRING in arm.kinds:
             names |= arm.string.as_language()
-    return [_some_member(~names, shapes.ANYTHING)]
+    return [some_member(~names, shapes.ANYTHING)]
 
 
-def _some_member(keys: Language, node: NodeKey) -> Arm:
+def some_member(keys: Language, node: NodeKey) -> Arm:
     """An object with a member whose key is in `keys` and whose value meets `node`."""
     return replace(ANY.only(OBJECT), object=ObjectShape(clauses=((MemberLiteral(keys, node),),)))
 
@@ -124,12 +124,12 @@ def _wrong_others(context: Context, sub: Subschema) -> list[Arm]:
     layer, found = _layer(context, sub), []
     for language, node in layer.patterns:
         if node != shapes.ANYTHING:
-            found.append(_some_member(language, context.negated(node)))
+            found.append(some_member(language, context.negated(node)))
     if layer.additional != shapes.ANYTHING:
         others = ~from_values(sub.contents.get("properties", {}))
         for language, _ in layer.patterns:
             others &= ~language
-        found.append(_some_member(others, context.negated(layer.additional)))
+        found.append(some_member(others, context.negated(layer.additional)))
     return found
 
 

@@ -3,11 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from functools import cache
 
 from constrained.errors import UnsupportedKeywordError
-from constrained.grammar.formats import FORMATS, OLDER_FORMATS, Format, Strings
-from constrained.grammar.language import ANYTHING as ANY_STRING
 from constrained.grammar.language import Language, PatternError, from_pattern
 from constrained.grammar.rules.base import Context, count, expect
 from constrained.grammar.schema import Subschema
@@ -51,30 +48,11 @@ def pattern_language(sub: Subschema, keyword: str, source: str) -> Language:
 
 def format_(context: Context, sub: Subschema) -> list[Arm]:
     """`format`: the strings that it surely holds."""
-    form = _format(context, sub)
-    return [Arm(string=StringSet(language=_strings(form)))] if form is not None else [ANY]
+    found = context.formats.find(sub.contents["format"], sub.draft)
+    return [Arm(string=StringSet(language=found.sure))] if found is not None else [ANY]
 
 
 def not_format(context: Context, sub: Subschema) -> list[Arm]:
     """The strings that it surely does not hold."""
-    form = _format(context, sub)
-    if form is None:
-        return []
-    return [replace(ANY.only(STRING), string=StringSet(language=~_strings(form.wider or form)))]
-
-
-def _format(context: Context, sub: Subschema) -> Format | None:
-    name = sub.contents["format"]
-    if not context.asserts_formats or not isinstance(name, str):
-        return None
-    return OLDER_FORMATS.get(f"draft{sub.draft}", FORMATS).get(name, FORMATS.get(name))
-
-
-@cache
-def _strings(form: Format | Strings) -> Language:
-    language = ANY_STRING
-    for source in form.all_of:
-        language &= from_pattern(source, anchored=True)
-    for source in form.none_of:
-        language &= ~from_pattern(source, anchored=True)
-    return language
+    found = context.formats.find(sub.contents["format"], sub.draft)
+    return [replace(ANY.only(STRING), string=StringSet(language=~found.possible))] if found is not None else []
