@@ -6,12 +6,14 @@ clauses of two literals are twelve clauses, not 4,096 alternatives.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Protocol, TypeVar
+from collections.abc import Callable, Sequence
+from typing import Generic, Protocol, TypeVar
 
 from constrained.grammar.shapes import ItemLiteral, MemberLiteral, NodeKey, join
 
 L = TypeVar("L", MemberLiteral, ItemLiteral)
+# Literals by number: i + 1 is the i-th one where it asks for some member, -(i + 1) where it asks of every member.
+Clause = tuple[int, ...]
 
 
 class Emptiness(Protocol):
@@ -24,44 +26,58 @@ class Emptiness(Protocol):
         """The complement of a node, where that is one constant."""
 
 
-def claims(
-    nodes: Emptiness,
-    literals: tuple[L, ...],
-    node: NodeKey,
-    owed: tuple[tuple[L, ...], ...],
-    is_lost: Callable[[L], bool],
-) -> list[tuple[NodeKey, tuple[tuple[L, ...], ...]]]:
-    """What a member that must meet `node` may be, by which of its `literals` it is claimed to meet; with what is then owed.
+class Clauses(Generic[L]):
+    """The clauses of one shape, with their literals by number."""
 
-    A claim that is not made asks nothing of the member, except where the complement is one constant: then that is asked, so
-    that many constants make as many alternatives, not two to their number. `is_lost` says that a literal cannot hold any
-    more when its claim is not made.
-    """
-    found: dict[tuple[NodeKey, tuple[tuple[L, ...], ...]], None] = {}
-    pending = [(0, node, owed)]
-    while pending:
-        index, here, open_ = pending.pop()
-        if nodes.is_empty(here):
-            continue
-        while index < len(literals) and not any(literals[index] in clause for clause in open_):
-            index += 1
-        if index == len(literals):
-            found[here, open_] = None
-            continue
-        literal = literals[index]
-        claimed = join(here, literal.node)
-        if claimed != here:
-            left = open_
-            if is_lost(literal):
-                left = tuple(tuple(one for one in clause if one != literal) for clause in open_)
-            if all(left):
-                other = nodes.opposite(literal.node)
-                pending.append((index + 1, here if other is None else join(here, other), left))
-        settled = tuple(clause for clause in open_ if literal not in clause) if literal.some else open_
-        pending.append((index + 1, claimed, settled))
-    return list(found)
+    def __init__(self, clauses: Sequence[tuple[L, ...]]) -> None:
+        self.literals: list[L] = list(dict.fromkeys(literal for clause in clauses for literal in clause))
+        self._number: dict[L, int] = {one: i + 1 if one.some else -(i + 1) for i, one in enumerate(self.literals)}
+        self.all: tuple[Clause, ...] = tuple(tuple(self._number[one] for one in clause) for clause in clauses)
+
+    def number(self, literal: L) -> int:
+        """The number of a literal."""
+        return self._number[literal]
+
+    def claims(
+        self,
+        nodes: Emptiness,
+        literals: tuple[int, ...],
+        node: NodeKey,
+        owed: tuple[Clause, ...],
+        is_lost: Callable[[int], bool],
+    ) -> list[tuple[NodeKey, tuple[Clause, ...]]]:
+        """What a member that must meet `node` may be, by which of `literals` it is claimed to meet; with what is then owed.
+
+        A claim that is not made asks nothing of the member, except where the complement is one constant: then that is asked,
+        so that many constants make as many alternatives, not two to their number. `is_lost` says that a literal cannot hold
+        any more when its claim is not made.
+        """
+        found: dict[tuple[NodeKey, tuple[Clause, ...]], None] = {}
+        pending = [(0, node, owed)]
+        while pending:
+            index, here, open_ = pending.pop()
+            if nodes.is_empty(here):
+                continue
+            while index < len(literals) and not any(literals[index] in clause for clause in open_):
+                index += 1
+            if index == len(literals):
+                found[here, open_] = None
+                continue
+            number = literals[index]
+            asked = self.literals[abs(number) - 1].node
+            claimed = join(here, asked)
+            if claimed != here:
+                left = open_
+                if is_lost(number):
+                    left = tuple(tuple(one for one in clause if one != number) for clause in open_)
+                if all(left):
+                    other = nodes.opposite(asked)
+                    pending.append((index + 1, here if other is None else join(here, other), left))
+            settled = tuple(clause for clause in open_ if number not in clause) if number > 0 else open_
+            pending.append((index + 1, claimed, settled))
+        return list(found)
 
 
-def holds_at_end(clause: tuple[L, ...]) -> bool:
+def holds_at_end(clause: Clause) -> bool:
     """Whether a clause holds if no member follows."""
-    return any(not literal.some for literal in clause)
+    return any(number < 0 for number in clause)

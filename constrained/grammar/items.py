@@ -13,8 +13,8 @@ from itertools import count
 from typing import Protocol
 
 from constrained.errors import FuelError
-from constrained.grammar.clauses import claims, holds_at_end
-from constrained.grammar.shapes import ArrayShape, ItemLiteral, NodeKey, join
+from constrained.grammar.clauses import Clause, Clauses, holds_at_end
+from constrained.grammar.shapes import ArrayShape, NodeKey, join
 from constrained.grammar.string_sets import UNBOUNDED
 
 
@@ -85,7 +85,6 @@ class _Place:
     pair: NodeKey = ()
 
 
-Clause = tuple[ItemLiteral, ...]
 Claim = tuple[NodeKey, tuple[int, ...], tuple[Clause, ...]]
 Link = tuple["Link", NodeKey] | None
 Ending = tuple[int, tuple[NodeKey, ...]]
@@ -98,10 +97,11 @@ class ArrayPlan:
         self.shape = shape
         self._nodes = nodes
         repeat = Repeat.OPEN if shape.repeats else Repeat.DONE
-        self.start = Standing(counts=(0,) * len(shape.contains), owed=shape.clauses, repeat=repeat)
-        self._literals: dict[int, list[ItemLiteral]] = {}
-        for literal in dict.fromkeys(one for clause in shape.clauses for one in clause):
-            self._literals.setdefault(literal.index, []).append(literal)
+        self._clauses = Clauses(shape.clauses)
+        self.start = Standing(counts=(0,) * len(shape.contains), owed=self._clauses.all, repeat=repeat)
+        self._literals: dict[int, list[int]] = {}
+        for literal in self._clauses.literals:
+            self._literals.setdefault(literal.index, []).append(self._clauses.number(literal))
         starts = (contained.start for contained in shape.contains)
         self._last = max(len(shape.prefix), shape.min_items, *starts, *(index + 1 for index in self._literals), 0)
         self._needed = self._last + sum(contained.least for contained in shape.contains)
@@ -206,7 +206,7 @@ class ArrayPlan:
         return [
             (claimed, after, owed)
             for node, after in found
-            for claimed, owed in claims(self._nodes, literals, node, at.owed, lambda _: True)
+            for claimed, owed in self._clauses.claims(self._nodes, literals, node, at.owed, lambda _: True)
         ]
 
     def _next(self, index: int) -> int:

@@ -13,7 +13,7 @@ from typing import Protocol
 
 from constrained.errors import FuelError
 from constrained.grammar import texts
-from constrained.grammar.clauses import claims, holds_at_end
+from constrained.grammar.clauses import Clause, Clauses, holds_at_end
 from constrained.grammar.language import ANYTHING as ANY_STRING
 from constrained.grammar.language import Language, from_values
 from constrained.grammar.shapes import MemberLiteral, NodeKey, ObjectShape
@@ -61,7 +61,7 @@ class Key:
     name: str | None
     language: Language | None
     node: NodeKey
-    literals: tuple[MemberLiteral, ...]
+    literals: tuple[int, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +73,6 @@ class Member:
     node: NodeKey
 
 
-Clause = tuple[MemberLiteral, ...]
 Claim = tuple[NodeKey, tuple[Clause, ...]]
 Link = tuple["Link", Member] | None
 Owing = tuple[int, tuple[Clause, ...]]
@@ -90,7 +89,8 @@ class ObjectPlan:
         self.shape = shape
         self._nodes = nodes
         self._any_order = any_order
-        named, classes, free = _keys(shape, nodes.max_key_classes)
+        self._clauses = Clauses(shape.clauses)
+        named, classes, free = _keys(shape, self._clauses, nodes.max_key_classes)
         self.names = [key.name or "" for key in named]
         self._free = free
         self._by_tag: list[Key | None] = [free, *named, *classes]
@@ -98,8 +98,9 @@ class ObjectPlan:
         self.is_plain = not self._counts and not shape.clauses
         self._required = [name in shape.required for name in self.names]
         self._last_required = max((i for i, required in enumerate(self._required) if required), default=-1)
-        self._only = {literal: self._only_tag(literal) for literal in shape.literals}
-        self.start = Progress(owed=shape.clauses)
+        self._of_others = {literal for key in (*classes, free) if key is not None for literal in key.literals}
+        self._only = {number: self._only_tag(number) for clause in self._clauses.all for number in clause}
+        self.start = Progress(owed=self._clauses.all)
         self._settled = False
         self._claims_memo: dict[tuple[tuple[Clause, ...], int], list[Claim]] = {}
         self._choices_memo: dict[tuple[Progress, int], list[tuple[NodeKey, Progress]]] = {}
@@ -162,8 +163,7 @@ class ObjectPlan:
 
     def left_of(self, tag: int, seen: frozenset[str]) -> Language:
         """The keys of a class that are not there yet."""
-        key = self._by_tag[tag]
-        assert key is not None
+        key = self._key(tag)
         assert key.language is not None
         return key.language & ~from_values(seen) if seen else key.language
 
@@ -177,9 +177,7 @@ class ObjectPlan:
         return {name: tag for name, tag in zip(self.names, tags, strict=True) if not self._nodes.is_empty(self._node(tag))}
 
     def _node(self, tag: int) -> NodeKey:
-        key = self._by_tag[tag]
-        assert key is not None
-        return key.node
+        return self._key(tag).node
 
     def _left(self, progress: Progress) -> Iterator[int]:
         if not self._any_order:
@@ -212,7 +210,7 @@ class ObjectPlan:
 
     # -- claims
 
-    def _only_tag(self, literal: MemberLiteral) -> int:
+    def _only_tag(self, literal: int) -> int:
         """The tag of the only key that a literal is about; -1 where there are more."""
         tags = [tag for tag, key in enumerate(self._by_tag) if key is not None and literal in key.literals]
         return tags[0] if len(tags) == 1 and 0 < tags[0] <= len(self.names) else -1
@@ -222,9 +220,10 @@ class ObjectPlan:
         place = (owed, tag)
         known = self._claims_memo.get(place)
         if known is None:
-            key = self._by_tag[tag]
-            assert key is not None
-            known = claims(self._nodes, key.literals, key.node, owed, lambda one: not one.some or self._only[one] == tag)
+            key = self._key(tag)
+            known = self._clauses.claims(
+                self._nodes, key.literals, key.node, owed, lambda one: one < 0 or self._only[one] == tag
+            )
             if self._settled:
                 self._claims_memo[place] = known
         return known
@@ -249,74 +248,34 @@ class ObjectPlan:
         return found
 
     def _search(self, start: Progress) -> tuple[int, tuple[Member, ...]] | None:
-        layer: dict[Owing, tuple[int, Link]] = {(start.count, start.owed): (0, None)}
-        for index in self._left(start):
-            layer = self._with_property(layer, index)
-        return self._with_others(layer, start)
+        """Cheapest first: the properties clause by clause, so that few clauses are open at a time; then other keys."""
+        if self.is_plain:
+            return self._required_rest(start)
+        walk = _Walk(self, start)
+        return walk.cheapest()
 
-    def _with_property(self, layer: dict[Owing, tuple[int, Link]], index: int) -> dict[Owing, tuple[int, Link]]:
-        """One property more, taken or left out."""
-        tag, following = index + 1, dict[Owing, tuple[int, Link]]()
+    def _required_rest(self, start: Progress) -> tuple[int, tuple[Member, ...]] | None:
+        members = tuple(Member(i + 1, self.names[i], self._node(i + 1)) for i in self._left(start) if self._required[i])
+        if any(self._nodes.is_empty(member.node) for member in members):
+            return None
+        return sum(self._member_len(member.key or "", member.node) for member in members), members
+
+    def _member_len(self, key: str, node: NodeKey) -> int:
+        """Bytes of a member, with the colon and a comma."""
+        return len(texts.quote(key)) + 2 + self._nodes.min_len(node)
+
+    def _key(self, tag: int) -> Key:
         key = self._by_tag[tag]
         assert key is not None
-        if not self._required[index] and self.is_plain:
-            return layer
-        text_len = len(texts.quote(self.names[index])) + 2
-        for (number, owed), (cost, link) in layer.items():
-            if not self._required[index]:
-                _keep(following, (number, owed), cost, link)
-                if not self._is_wanted(number, owed, key):
-                    continue
-            after = self._after(Progress(count=number), tag).count
-            if after > self.shape.max_members:
-                continue
-            for node, left in self._claims(owed, tag):
-                length = cost + text_len + self._nodes.min_len(node)
-                _keep(following, (after, left), length, (link, Member(tag, self.names[index], node)))
-        if len(following) > self._nodes.max_alternatives:
-            raise FuelError(f"more than {self._nodes.max_alternatives} ways to end an object (max_alternatives)")
-        return following
+        return key
 
     def _is_wanted(self, number: int, owed: tuple[Clause, ...], key: Key) -> bool:
         lacks = self._counts and number < self.shape.min_members
-        return lacks or any(literal.some and literal in clause for literal in key.literals for clause in owed)
+        return lacks or any(literal > 0 and literal in clause for literal in key.literals for clause in owed)
 
-    def _with_others(self, layer: dict[Owing, tuple[int, Link]], start: Progress) -> tuple[int, tuple[Member, ...]] | None:
-        """Other keys until nothing is owed, cheapest first."""
-        tags = [tag for tag in (*range(len(self.names) + 1, len(self._by_tag)), FREE) if self._by_tag[tag] is not None]
-        ticket = count()
-        heap = [(cost, next(ticket), owing, (0,) * len(tags), link) for owing, (cost, link) in layer.items()]
-        heap.sort()
-        done: set[tuple[Owing, tuple[int, ...]]] = set()
-        fresh = {tag: self._fresh(tag, start.seen) for tag in tags}
-        names: dict[int, list[str]] = {tag: [] for tag in tags}
-        while heap:
-            cost, _, (number, owed), used, link = heappop(heap)
-            if ((number, owed), used) in done:
-                continue
-            done.add(((number, owed), used))
-            fits = not self._counts or self.shape.min_members <= number <= self.shape.max_members
-            if fits and all(holds_at_end(clause) for clause in owed):
-                return cost, _members(link)
-            after = self._after(Progress(count=number), FREE).count
-            for place, tag in enumerate(tags):
-                key = self._by_tag[tag]
-                assert key is not None
-                if after > self.shape.max_members or not self._is_wanted(number, owed, key):
-                    continue
-                while len(names[tag]) <= used[place] and (name := next(fresh[tag], None)) is not None:
-                    names[tag].append(name)
-                if len(names[tag]) <= used[place]:
-                    continue
-                name = names[tag][used[place]]
-                more = (*used[:place], used[place] + 1, *used[place + 1 :])
-                for node, left in self._claims(owed, tag):
-                    if (after, left) == (number, owed):
-                        continue
-                    length = cost + len(texts.quote(name)) + 2 + self._nodes.min_len(node)
-                    member = Member(tag, name if tag else None, node)
-                    heappush(heap, (length, next(ticket), (after, left), more, (link, member)))
-        return None
+    def _is_done(self, number: int, owed: tuple[Clause, ...]) -> bool:
+        fits = not self._counts or self.shape.min_members <= number <= self.shape.max_members
+        return fits and all(holds_at_end(clause) for clause in owed)
 
     def _fresh(self, tag: int, seen: frozenset[str]) -> Iterator[str]:
         """Keys of a class that are not there yet, shortest first."""
@@ -326,9 +285,112 @@ class ObjectPlan:
             language &= ~from_values((text,))
 
 
-def _keep(layer: dict[Owing, tuple[int, Link]], owing: Owing, cost: int, link: Link) -> None:
-    if owing not in layer or cost < layer[owing][0]:
-        layer[owing] = (cost, link)
+class _Walk:
+    """One search for a cheapest ending. A place in it is how many properties were looked at, what is owed, and how many keys
+    of each class were taken."""
+
+    def __init__(self, plan: ObjectPlan, start: Progress) -> None:
+        self._plan, self._start = plan, start
+        useful = self._useful = self._find_useful()
+        self._order = [index for index in plan._left(start) if plan._required[index] or index + 1 in useful]
+        if start.owed:
+            first = {literal: index for index, clause in reversed(list(enumerate(start.owed))) for literal in clause}
+            self._order.sort(key=lambda index: min((first[o] for o in plan._key(index + 1).literals if o in first), default=-1))
+        self._last = {o: place for place, index in enumerate(self._order) for o in plan._key(index + 1).literals}
+        self._tags = [tag for tag in (*range(len(plan.names) + 1, len(plan._by_tag)), FREE) if plan._by_tag[tag] is not None]
+        self._fresh = {tag: plan._fresh(tag, start.seen) for tag in self._tags}
+        self._names: dict[int, list[str]] = {tag: [] for tag in self._tags}
+        self._heap: list[tuple[int, int, int, Owing, tuple[int, ...], Link]] = []
+        self._ticket = count()
+
+    def _find_useful(self) -> set[int]:
+        """The tags of keys that can help to settle a clause: one that is open, or one that a key so taken may open."""
+        plan, owed = self._plan, self._start.owed
+        useful = {index + 1 for index in plan._left(self._start) if plan._required[index]}
+        tags = [tag for tag, key in enumerate(plan._by_tag) if key is not None]
+        if plan._counts and self._start.count < plan.shape.min_members:
+            return set(tags)
+        open_ = {clause for clause in owed if not holds_at_end(clause)}
+        while True:
+            settles = {literal for clause in open_ for literal in clause if literal > 0}
+            useful |= {tag for tag in tags if not settles.isdisjoint(plan._key(tag).literals)}
+            breaks = {one for tag in useful for one in plan._key(tag).literals if one < 0}
+            more = {clause for clause in owed if clause not in open_ and not breaks.isdisjoint(clause)}
+            if not more:
+                return useful
+            open_ |= more
+
+    def cheapest(self) -> tuple[int, tuple[Member, ...]] | None:
+        plan, start = self._plan, self._start
+        done: set[tuple[int, Owing, tuple[int, ...]]] = set()
+        self._push(0, 0, (start.count, start.owed), (0,) * len(self._tags), None)
+        while self._heap:
+            cost, ahead, _, owing, used, link = heappop(self._heap)
+            place = -ahead
+            if (place, owing, used) in done:
+                continue
+            done.add((place, owing, used))
+            if len(done) > 50 * plan._nodes.max_alternatives:
+                raise FuelError("too many ways to end an object (50 times max_alternatives)")
+            if place < len(self._order):
+                self._with_property(place, cost, owing, used, link)
+            elif plan._is_done(*owing):
+                return cost, _members(link)
+            else:
+                self._with_others(place, cost, owing, used, link)
+        return None
+
+    def _push(self, cost: int, place: int, owing: Owing, used: tuple[int, ...], link: Link) -> None:
+        if place and any(self._is_hopeless(clause, place) for clause in owing[1]):
+            return
+        heappush(self._heap, (cost, -place, next(self._ticket), owing, used, link))
+
+    def _is_hopeless(self, clause: Clause, place: int) -> bool:
+        others = self._plan._of_others
+        return all(one > 0 and one not in others and self._last.get(one, -1) < place for one in clause)
+
+    def _with_property(self, place: int, cost: int, owing: Owing, used: tuple[int, ...], link: Link) -> None:
+        """The next property, left out or taken."""
+        plan, index, (number, owed) = self._plan, self._order[place], owing
+        key = plan._key(index + 1)
+        if not plan._required[index]:
+            self._push(cost, place + 1, owing, used, link)
+            if index + 1 not in self._useful or not plan._is_wanted(number, owed, key):
+                return
+        after = plan._after(Progress(count=number), index + 1).count
+        if after > plan.shape.max_members:
+            return
+        for node, left in plan._claims(owed, index + 1):
+            member = Member(index + 1, plan.names[index], node)
+            self._push(cost + plan._member_len(plan.names[index], node), place + 1, (after, left), used, (link, member))
+
+    def _with_others(self, place: int, cost: int, owing: Owing, used: tuple[int, ...], link: Link) -> None:
+        """A key of each class, or a free one, where that settles anything."""
+        plan, (number, owed) = self._plan, owing
+        after = plan._after(Progress(count=number), FREE).count
+        if after > plan.shape.max_members:
+            return
+        for position, tag in enumerate(self._tags):
+            if tag not in self._useful or not plan._is_wanted(number, owed, plan._key(tag)):
+                continue
+            name = self._name(tag, used[position])
+            if name is None:
+                continue
+            more = (*used[:position], used[position] + 1, *used[position + 1 :])
+            for node, left in plan._claims(owed, tag):
+                if (after, left) != owing:
+                    member = Member(tag, name if tag else None, node)
+                    self._push(cost + plan._member_len(name, node), place, (after, left), more, (link, member))
+
+    def _name(self, tag: int, index: int) -> str | None:
+        """The key of a class that is taken after `index` others."""
+        names = self._names[tag]
+        while len(names) <= index:
+            name = next(self._fresh[tag], None)
+            if name is None:
+                return None
+            names.append(name)
+        return names[index]
 
 
 def _members(link: Link) -> tuple[Member, ...]:
@@ -336,20 +398,22 @@ def _members(link: Link) -> tuple[Member, ...]:
     while link is not None:
         link, member = link
         found.append(member)
-    return tuple(reversed(found))
+    found.reverse()
+    # Free keys and those of classes come last; the others in the order of the plan.
+    return tuple(sorted(found, key=lambda member: member.tag or UNBOUNDED))
 
 
-def _keys(shape: ObjectShape, max_classes: int) -> tuple[list[Key], list[Key], Key | None]:
+def _keys(shape: ObjectShape, clauses: Clauses[MemberLiteral], max_classes: int) -> tuple[list[Key], list[Key], Key | None]:
     """The properties (small classes among them), the classes, and the free key: all keys that no property names, where
     they are one class."""
     named = [
-        Key(name, None, node, tuple(literal for literal in shape.literals if literal.keys.contains(name)))
+        Key(name, None, node, tuple(clauses.number(literal) for literal in shape.literals if literal.keys.contains(name)))
         for name, node in shape.properties.items()
     ]
     if not shape.languages:
         return named, [], Key(None, None, shape.of(frozenset()), ())
     classes: list[Key] = []
-    parts = _split(shape, max_classes)
+    parts = _split(shape, clauses, max_classes)
     if len(parts) == 1:
         return named, [], Key(None, None, *parts[0][1])
     for language, (node, literals) in parts:
@@ -361,7 +425,9 @@ def _keys(shape: ObjectShape, max_classes: int) -> tuple[list[Key], list[Key], K
     return named, classes, None
 
 
-def _split(shape: ObjectShape, max_classes: int) -> list[tuple[Language, tuple[NodeKey, tuple[MemberLiteral, ...]]]]:
+def _split(
+    shape: ObjectShape, clauses: Clauses[MemberLiteral], max_classes: int
+) -> list[tuple[Language, tuple[NodeKey, tuple[int, ...]]]]:
     """The keys that no property names, as disjoint languages that ask the same."""
     parts: list[tuple[Language, frozenset[Language]]] = [(ANY_STRING & ~from_values(shape.properties), frozenset())]
     for language in shape.languages:
@@ -370,8 +436,8 @@ def _split(shape: ObjectShape, max_classes: int) -> list[tuple[Language, tuple[N
         parts = [(part, matching) for part, matching in inside + outside if not part.is_empty]
         if len(parts) > max_classes:
             raise FuelError(f"more than {max_classes} classes of keys (max_key_classes)", "", "patternProperties")
-    merged: dict[tuple[NodeKey, tuple[MemberLiteral, ...]], Language] = {}
+    merged: dict[tuple[NodeKey, tuple[int, ...]], Language] = {}
     for part, matching in parts:
-        asked = (shape.of(matching), tuple(literal for literal in shape.literals if literal.keys in matching))
+        asked = (shape.of(matching), tuple(clauses.number(literal) for literal in shape.literals if literal.keys in matching))
         merged[asked] = merged[asked] | part if asked in merged else part
     return [(language, asked) for asked, language in merged.items()]

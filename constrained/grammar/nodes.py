@@ -8,15 +8,17 @@ empty, and every arm, property and item that leads to an empty node is trimmed, 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from itertools import islice
+from math import prod
 from threading import RLock, get_ident
 from typing import Any
 
 from constrained.errors import FuelError, SchemaError, UnsatisfiableSchemaError
 from constrained.grammar import keywords, numerals, texts
 from constrained.grammar.evaluated import NOTHING, Tracking
+from constrained.grammar.factor import factored
 from constrained.grammar.finite import few_values
 from constrained.grammar.format_choice import FormatChoice
 from constrained.grammar.items import ArrayPlan
@@ -43,6 +45,7 @@ from constrained.grammar.string_sets import UNBOUNDED, StringSet
 from constrained.options import CompileOptions
 
 INFINITE = 1 << 60
+_FACTOR_ABOVE = 64  # arms of a product beyond which alternatives of objects become clauses
 _GLANCE = 3  # how deep `are_disjoint` looks into required members
 
 
@@ -88,6 +91,7 @@ class Nodes:
         self._unions: dict[int, tuple[NodeKey, ...]] = {}
         self._constants: dict[tuple[int, str, str], Subschema] = {}
         self._nodes: dict[NodeKey, Node] = {}
+        self._listed_strings: dict[NodeKey, frozenset[str] | None] = {}
         self._plans: dict[object, ObjectPlan] = {}
         self._array_plans: dict[ArrayShape, ArrayPlan] = {}
         self._lock = RLock()
@@ -231,7 +235,27 @@ class Nodes:
 
     def are_disjoint(self, some: list[Arm], others: list[Arm]) -> bool:
         """Whether it is plain that no value meets both: kinds, finite sets, bounds, or a required member that shows it."""
-        return all(self._is_plainly_empty(a.meet(b), _GLANCE) for a in some for b in others)
+        return all(self._differ(a, b) or self._is_plainly_empty(a.meet(b), _GLANCE) for a in some for b in others)
+
+    def _differ(self, a: Arm, b: Arm) -> bool:
+        """Whether both are objects with a required member of few strings, none of them the same."""
+        if len(a.kinds) != 1 or a.kinds != b.kinds or OBJECT not in a.kinds:
+            return False
+        for name in a.object.required & b.object.required:
+            mine, other = (self._few_strings(arm.object.properties.get(name, ())) for arm in (a, b))
+            if mine is not None and other is not None and mine.isdisjoint(other):
+                return True
+        return False
+
+    def _few_strings(self, key: NodeKey) -> frozenset[str] | None:
+        """The values of a node that is one subschema of nothing but listed strings."""
+        if key not in self._listed_strings:
+            values = None
+            if len(key) == 1 and key[0] > 0:
+                contents = self.document.subschemas[key[0] - 1].contents
+                values = _listed_strings(contents) if isinstance(contents, Mapping) else None
+            self._listed_strings[key] = values
+        return self._listed_strings[key]
 
     def _is_plainly_empty(self, arm: Arm, depth: int) -> bool:
         if arm.kinds & {NULL, TRUE, FALSE}:
@@ -262,6 +286,8 @@ class Nodes:
     def product(self, sub: Subschema, parts: list[list[Arm]]) -> list[Arm]:
         """The arms that meet one arm of every part, without those that leave no kind of value."""
         arms = [ANY]
+        if prod(len(part) for part in parts) > _FACTOR_ABOVE:
+            parts = sorted((factored(part, self._is_nothing) for part in parts), key=len)
         for part in parts:
             found: list[Arm] = []
             for a in arms:
@@ -270,6 +296,13 @@ class Nodes:
                 self.alternatives(sub, found)
             arms = found
         return arms
+
+    def _is_nothing(self, key: NodeKey) -> bool:
+        """Whether a node is one `false`."""
+        if len(key) != 1:
+            return False
+        sub, meets = self._obligation(key[0])
+        return sub.contents is (not meets)
 
     def alternatives(self, sub: Subschema, arms: list[Arm]) -> list[Arm]:
         """The arms, if they are not too many."""
@@ -514,3 +547,11 @@ def _merge_strings(sets: Iterable[StringSet]) -> tuple[StringSet, ...]:
     infinite = [s for s in distinct if s.values is None]
     finite = frozenset(v for s in distinct if s.values is not None for v in s.values if not any(v in i for i in infinite))
     return (*infinite, *((StringSet(values=finite),) if finite else ()))
+
+
+def _listed_strings(contents: Mapping[str, Any]) -> frozenset[str] | None:
+    """The strings that `const` or `enum` lists; None where there is neither, or another value among them."""
+    values = [contents["const"]] if "const" in contents else contents.get("enum")
+    if not isinstance(values, list) or "$ref" in contents or not all(isinstance(value, str) for value in values):
+        return None
+    return frozenset(values)
