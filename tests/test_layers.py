@@ -52,7 +52,7 @@ THIRD_PARTY: dict[str, frozenset[str]] = {
     "constrained.errors": frozenset(),
     "constrained.options": frozenset({"referencing"}),
     "constrained.guide": frozenset(),
-    "constrained.grammar": frozenset({"referencing", "jsonschema_specifications"}),
+    "constrained.grammar": frozenset({"referencing", "jsonschema_specifications", "lark"}),
     "constrained.stream": frozenset(),
     "constrained.client": frozenset({"httpx", "pydantic"}),
     "constrained": frozenset(),

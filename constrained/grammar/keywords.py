@@ -1,6 +1,6 @@
 """The dispatch table of keywords: which rule each has, in which drafts, and what is refused.
 
-A keyword that asserts and has no rule is refused; one that no dialect knows is an annotation.
+A keyword that no dialect knows is an annotation.
 """
 
 from __future__ import annotations

@@ -20,7 +20,8 @@ class Bound:
 class NumberSet:
     """Numbers between two bounds, multiples of `multiple_of`, and of none of `not_multiple_of`.
 
-    `integer` numbers are whole, and also written so in the default spelling. One of `values` only where that is not None.
+    `integer` numbers are whole, and also written so in the default spelling, `plain` ones in every spelling. One of `values`
+    only where that is not None.
     """
 
     lower: Bound | None = None
@@ -29,6 +30,7 @@ class NumberSet:
     multiple_of: Fraction | None = None
     not_multiple_of: frozenset[Fraction] = frozenset()
     values: frozenset[Fraction] | None = None
+    plain: bool = False
 
     @property
     def step(self) -> Fraction | None:
@@ -58,16 +60,19 @@ class NumberSet:
                 self.integer or other.integer,
                 _both(self.multiple_of, other.multiple_of),
                 self.not_multiple_of | other.not_multiple_of,
+                plain=self.plain or other.plain,
             )
         candidates = self.values if self.values is not None else other.values
         assert candidates is not None
-        return NumberSet(values=frozenset(v for v in candidates if v in self and v in other))
+        found = frozenset(v for v in candidates if v in self and v in other)
+        return NumberSet(values=found, plain=self.plain or other.plain)
 
     def holds(self, other: NumberSet) -> bool:
         """Whether it is plain that every member of `other`, an infinite set, is one of this infinite set too."""
         step, wider = other.step, self.step
         return (
             (other.integer or not self.integer)
+            and (other.plain or not self.plain)
             and (wider is None or (step is not None and step % wider == 0))
             and all(any(factor % known == 0 for known in other.not_multiple_of) for factor in self.not_multiple_of)
             and _tighter(self.lower, other.lower, 1) == other.lower
@@ -87,8 +92,12 @@ def union(sets: Iterable[NumberSet]) -> tuple[NumberSet, ...]:
     if NumberSet() in distinct:
         return (NumberSet(),)
     infinite = _outermost(_joined([s for s in distinct if s.values is None]))
-    finite = frozenset(v for s in distinct if s.values is not None for v in s.values if not any(v in i for i in infinite))
-    return (*infinite, *((NumberSet(values=finite),) if finite else ()))
+    loose = frozenset(v for s in distinct if s.values is not None and not s.plain for v in s.values)
+    plain = frozenset(v for s in distinct if s.values is not None and s.plain for v in s.values) - loose
+    loose = frozenset(v for v in loose if not any(v in i for i in infinite if not i.plain))
+    plain = frozenset(v for v in plain if not any(v in i for i in infinite))
+    finite = [NumberSet(values=values, plain=bare) for values, bare in ((loose, False), (plain, True)) if values]
+    return (*infinite, *finite)
 
 
 def _joined(sets: list[NumberSet]) -> list[NumberSet]:

@@ -401,6 +401,15 @@ def test_what_nothing_satisfies(schema: Any) -> None:
         grammar_of(schema)
 
 
+def test_integers_of_draft_4_are_written_without_a_point() -> None:
+    old = {"$schema": DRAFT_4, "type": ["integer", "string"], "maximum": 300}
+    check(old, accepts=[1, Raw("-5"), "a"], rejects=[Raw("1.0"), Raw("1e2")], spelling="permissive")
+    check({"$schema": DRAFT_4, "type": "integer", "enum": [1, 2.5]}, [1], [Raw("1.0"), 2.5], spelling="permissive")
+    either = {"$schema": DRAFT_4, "anyOf": [{"type": "integer", "enum": [1, 2]}, {"enum": [1]}]}
+    check(either, accepts=[1, 2, Raw("1.0")], rejects=[Raw("2.0")], spelling="permissive")
+    check({"$schema": DRAFT_7, "type": "integer"}, accepts=[1, Raw("1.0"), Raw("1e2")], rejects=[], spelling="permissive")
+
+
 def test_options_with_unknown_values() -> None:
     with pytest.raises(OptionError, match="'flexible', 'compact', 'indented'"):
         CompileOptions(whitespace="loose")  # type: ignore[arg-type]

@@ -21,7 +21,7 @@ _POSITIVE_ONLY = Bound(Fraction(0), exclusive=True)
 @lru_cache(maxsize=1024)
 def numeral(numbers: NumberSet, notation: Notation = DEFAULT) -> Numeral:
     """The place before a number of the set, shared by every grammar that has it."""
-    plain = numbers.integer and not notation.permissive
+    plain = numbers.plain or (numbers.integer and not notation.permissive)
     sides = {}
     for negative in (False, True):
         magnitudes = _listed(numbers.values, negative) if numbers.values is not None else _interval(numbers, negative, plain)

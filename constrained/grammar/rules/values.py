@@ -56,7 +56,8 @@ def type_(context: Context, sub: Subschema) -> list[Arm]:
             raise SchemaError(f"unknown type {name!r}; known: {', '.join(_TYPES)}", sub.pointer, "type")
     kinds = frozenset().union(*(_TYPES[name].kinds for name in names))
     whole = "integer" in names and "number" not in names
-    return [Arm(kinds, number=NumberSet(integer=whole))]
+    # To draft 4 an integer is a matter of how it is written: 1.0 is none.
+    return [Arm(kinds, number=NumberSet(integer=whole, plain=whole and sub.draft == 4))]
 
 
 def not_type(context: Context, sub: Subschema) -> list[Arm]:
