@@ -23,6 +23,7 @@ from api.recording import LiveRun, Recorder
 from api.runs import Outcome, Run, RunRegistry, Translator
 from api.seeds import varied
 from api.settings import Settings
+from api.sources import TextSource
 from api.steering import Steering
 from api.telling import start_event, wire_json
 from api.tracing import Tracing
@@ -73,7 +74,14 @@ class Job:
         """What the model is told of the form of its answer; None where it is told nothing."""
         if self.template is not None:
             return self.shown
-        return self.schema if self.options is not None and self.schema_in_prompt else None
+        if self.options is None or not self.schema_in_prompt:
+            return None
+        return self.schema.shown if isinstance(self.schema, TextSource) else self.schema
+
+    @property
+    def telling(self) -> SchemaPrompt | None:
+        """How the model is told; None by the operator's template."""
+        return self.schema.prompt if isinstance(self.schema, TextSource) else self.template
 
 
 class Service:
@@ -118,7 +126,7 @@ class Service:
         if self.is_draining:
             raise ShuttingDownError("The service is shutting down")
         with self.tracing.span("encode"):
-            prompt_token_ids = await asyncio.to_thread(self.backend.encode, job.prompt, job.told, b"", job.template)
+            prompt_token_ids = await asyncio.to_thread(self.backend.encode, job.prompt, job.told, b"", job.telling)
         if not prompt_token_ids:
             raise RequestError("The prompt holds no token", "prompt" if isinstance(job.prompt, str) else "messages")
         generations = self._submit(prompt_token_ids, job, grammar)
@@ -246,16 +254,28 @@ class Service:
 
         A finished one that is not is our fault: it is counted, and logged with the schema's hash.
         """
-        validator = DocumentValidator(schema)
+        judge = await self._judge_of(schema)
         verdicts = []
         for outcome in outcomes:
             is_whole = outcome.finish_reason == "stop"
-            valid = is_whole and await asyncio.to_thread(validator.is_valid, bytes(outcome.text))
+            valid = is_whole and await asyncio.to_thread(judge, bytes(outcome.text))
             if is_whole and not valid:
                 self.metrics.invalid_documents.inc()
                 logger.error("a finished document is not valid by its schema, whose SHA-256 is %s", _sha256(schema))
             verdicts.append(valid)
         return verdicts
+
+    async def _judge_of(self, schema: Any) -> Callable[[bytes], bool]:
+        """What judges texts: a standard validator, or where there is none the grammar, from the beginning once more."""
+        if not isinstance(schema, TextSource):
+            return DocumentValidator(schema).is_valid
+        grammar = await self.grammar(schema, CompileOptions())
+
+        def is_met(text: bytes) -> bool:
+            matcher = grammar.matcher()
+            return matcher.accept_bytes(text) and matcher.is_accepting
+
+        return is_met
 
     async def drain(self, grace_s: float) -> None:
         """Take nothing new; after `grace_s` stop what still runs, whose readers are told `shutting_down`."""
@@ -274,4 +294,5 @@ class Service:
 
 
 def _sha256(schema: Any) -> str:
-    return hashlib.sha256(canonical(schema).encode()).hexdigest()
+    text = f"{schema.kind} {canonical(schema.shown)}" if isinstance(schema, TextSource) else canonical(schema)
+    return hashlib.sha256(text.encode()).hexdigest()
