@@ -16,7 +16,10 @@ POLICY_VIOLATION = 1008
 
 
 class Access:
-    """Guards the API. `scope["caller"]` is the name of the key, or the address where there are no keys."""
+    """Guards the API.
+
+    `scope["caller"]` is the name of the key, or the address where there are no keys; `scope["key"]` is that name alone.
+    """
 
     def __init__(self, app: ASGIApp, keys: ApiKeys | None, limit: Limit) -> None:
         self.app = app
@@ -34,6 +37,7 @@ class Access:
             await _refuse(scope, receive, send, error)
             return
         scope["caller"] = caller
+        scope["key"] = None if self._keys is None else caller
         if scope.get("method", "WEBSOCKET") not in COUNTED_METHODS:
             await self.app(scope, receive, send)
             return

@@ -143,3 +143,21 @@ def test_a_websocket_needs_a_key(guarded: Served) -> None:
     with connect(url, additional_headers=bearer(GOOD)) as socket:
         socket.send("{")
         assert "invalid_json" in socket.recv()
+
+
+def test_a_key_sees_its_own_responses_alone(guarded: Served) -> None:
+    made = guarded.client.post("/v1/responses", json={"input": "hello"}, headers=bearer(GOOD)).json()
+    path = f"/v1/responses/{made['id']}"
+    assert guarded.client.get(path, headers=bearer(GOOD)).status_code == 200
+    for answer in (
+        guarded.client.get(path, headers=bearer(SLOW)),
+        guarded.client.delete(path, headers=bearer(SLOW)),
+        guarded.client.get(f"{path}/input_items", headers=bearer(SLOW)),
+    ):
+        assert refused(answer, 404)["code"] == "response_not_found"
+    for body in (
+        {"input": "more", "previous_response_id": made["id"]},
+        {"input": [{"type": "item_reference", "id": made["output"][0]["id"]}]},
+    ):
+        assert refused(guarded.client.post("/v1/responses", json=body, headers=bearer(SLOW)), 404)
+        assert guarded.client.post("/v1/responses", json=body, headers=bearer(GOOD)).status_code == 200
