@@ -40,7 +40,7 @@ from constrained.errors import (
 )
 from constrained.grammar.texts import canonical
 from constrained.options import CompileOptions
-from constrained.stream import DeltaStream, Op
+from constrained.stream import DeltaStream, Op, RawTextStream
 
 if TYPE_CHECKING:
     from opentelemetry.trace import Span
@@ -155,8 +155,8 @@ class Service:
 
     async def start_told(self, job: Job, grammar: CompiledGrammar, *, coalesce_ms: int, resumable: bool) -> LiveRun:
         """As `start`, as a run that is told: its ops go into a feed of the event log."""
-        run: Run[Op] = await self.start(job, grammar, "structured_stream", lambda: DeltaStream(grammar.root))
-        start = wire_json(start_event(run, self.backend.name, job.schema, grammar))
+        run: Run[Op] = await self.start(job, grammar, "structured_stream", lambda: delta_stream(grammar))
+        start = wire_json(start_event(run, self.backend.name, grammar))
         head = Head(run.id, start, len(run.outcomes), coalesce_ms, resumable)
         recorder = Recorder(run, head, self.settings.runs.feed, lambda: self.judge(job.schema, run.outcomes))
         live = self.live[run.id] = LiveRun(recorder, job, grammar, asyncio.Lock())
@@ -291,6 +291,11 @@ class Service:
         await self.log.close()
         await self.backend.close()
         self._executor.shutdown(wait=False, cancel_futures=True)
+
+
+def delta_stream(grammar: CompiledGrammar) -> DeltaStream:
+    """What tells of a document of this grammar in ops."""
+    return RawTextStream() if grammar.is_text else DeltaStream(grammar.root)
 
 
 def _sha256(schema: Any) -> str:
