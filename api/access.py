@@ -6,12 +6,14 @@ from starlette.datastructures import Headers, MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from api.keys import ApiKeys, KeyEntry
-from api.limits import Limit, Limiter
+from api.limits import SLOT, Limit, Limiter, Slot
 from api.middleware import counted
 from constrained.errors import ConstrainedError, UnauthorizedError
 
 GUARDED = ("/v1/", "/metrics")
 COUNTED_METHODS = frozenset({"POST", "WEBSOCKET"})
+CONTROLS = ("/cancel", "/steer", "/edit")
+"""What acts on a run that goes on already is not counted."""
 POLICY_VIOLATION = 1008
 
 
@@ -38,7 +40,7 @@ class Access:
             return
         scope["caller"] = caller
         scope["key"] = None if self._keys is None else caller
-        if scope.get("method", "WEBSOCKET") not in COUNTED_METHODS:
+        if scope.get("method", "WEBSOCKET") not in COUNTED_METHODS or scope["path"].endswith(CONTROLS):
             await self.app(scope, receive, send)
             return
         try:
@@ -46,10 +48,12 @@ class Access:
         except ConstrainedError as error:
             await _refuse(scope, receive, send, error)
             return
+        slot = Slot(lambda: self._limiter.leave(caller))
+        SLOT.set(slot)
         try:
             await self.app(scope, receive, send if left is None else _telling(send, limit.requests_per_minute, left))
         finally:
-            self._limiter.leave(caller)
+            slot.release()
 
     def _identify(self, scope: Scope) -> tuple[str, Limit]:
         """(the caller, its limits); `UnauthorizedError` where a key is needed and there is none that is known."""

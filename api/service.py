@@ -18,6 +18,7 @@ from api.backend import Backend, Generation, Messages
 from api.eventlog import EventLog, MemoryLog
 from api.feed import Head
 from api.grammars import GrammarCache
+from api.limits import SLOT
 from api.metrics import Metrics, SequenceMeter
 from api.recording import LiveRun, Recorder
 from api.runs import Outcome, Run, RunRegistry, Translator
@@ -138,6 +139,9 @@ class Service:
             [SequenceMeter(self.metrics, self._span(endpoint, job)) for _ in generations],
         )
         self.runs.add(run)
+        if (slot := SLOT.get()) is not None:
+            slot.hold()
+            run.when_ended(slot.release)
         told = {"run": run.id, "endpoint": endpoint, "choices": job.num_choices, "prompt_tokens": len(prompt_token_ids)}
         if self.settings.log_prompts:
             told["prompt"] = job.prompt

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
+import httpx
 import pytest
 from websockets.exceptions import InvalidStatus
 from websockets.sync.client import connect
@@ -71,6 +73,17 @@ def test_so_many_requests_at_once(guarded: Served) -> None:
         assert guarded.client.get("/v1/models", headers=bearer(SLOW)).status_code == 200
         assert guarded.client.post(PATH, json=ask(STRING), headers=bearer(GOOD)).status_code == 200
     wait_until(lambda: guarded.client.post(PATH, json=ask(STRING), headers=bearer(SLOW)).status_code == 200)
+
+
+def test_what_goes_on_in_the_background_counts(guarded: Served) -> None:
+    def post(path: str, **body: Any) -> httpx.Response:
+        return guarded.client.post(path, json=body or None, headers=bearer(SLOW))
+
+    made = post("/v1/responses", input="hang", background=True)
+    assert made.status_code == 200
+    assert post("/v1/responses", input="hello").status_code == 429
+    assert post(f"/v1/responses/{made.json()['id']}/cancel").json()["status"] == "cancelled"
+    wait_until(lambda: post("/v1/responses", input="hello").status_code == 200)
 
 
 def test_so_many_requests_a_minute() -> None:
