@@ -6,17 +6,22 @@ from starlette.datastructures import Headers, MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from api.keys import ApiKeys, KeyEntry
-from api.limits import Limit, Limiter
+from api.limits import SLOT, Limit, Limiter, Slot
 from api.middleware import counted
 from constrained.errors import ConstrainedError, UnauthorizedError
 
 GUARDED = ("/v1/", "/metrics")
 COUNTED_METHODS = frozenset({"POST", "WEBSOCKET"})
+CONTROLS = ("/cancel", "/steer", "/edit")
+"""What acts on a run that goes on already is not counted."""
 POLICY_VIOLATION = 1008
 
 
 class Access:
-    """Guards the API. `scope["caller"]` is the name of the key, or the address where there are no keys."""
+    """Guards the API.
+
+    `scope["caller"]` is the name of the key, or the address where there are no keys; `scope["key"]` is that name alone.
+    """
 
     def __init__(self, app: ASGIApp, keys: ApiKeys | None, limit: Limit) -> None:
         self.app = app
@@ -34,7 +39,8 @@ class Access:
             await _refuse(scope, receive, send, error)
             return
         scope["caller"] = caller
-        if scope.get("method", "WEBSOCKET") not in COUNTED_METHODS:
+        scope["key"] = None if self._keys is None else caller
+        if scope.get("method", "WEBSOCKET") not in COUNTED_METHODS or scope["path"].endswith(CONTROLS):
             await self.app(scope, receive, send)
             return
         try:
@@ -42,10 +48,12 @@ class Access:
         except ConstrainedError as error:
             await _refuse(scope, receive, send, error)
             return
+        slot = Slot(lambda: self._limiter.leave(caller))
+        SLOT.set(slot)
         try:
             await self.app(scope, receive, send if left is None else _telling(send, limit.requests_per_minute, left))
         finally:
-            self._limiter.leave(caller)
+            slot.release()
 
     def _identify(self, scope: Scope) -> tuple[str, Limit]:
         """(the caller, its limits); `UnauthorizedError` where a key is needed and there is none that is known."""

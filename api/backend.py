@@ -9,7 +9,7 @@ from collections.abc import AsyncIterator, Sequence
 from threading import Lock
 from typing import TYPE_CHECKING, Any, Protocol
 
-import constrained
+from api.sources import compile_source
 from constrained.decode.prompt import SchemaPrompt, encode_prompt
 from constrained.decode.request import Chunk, SamplingParams
 from constrained.options import CompileOptions
@@ -45,7 +45,8 @@ class Backend(Protocol):
     name: str
     context_len: int
 
-    def compile(self, schema: Any, options: CompileOptions) -> CompiledGrammar: ...
+    def compile(self, schema: Any, options: CompileOptions) -> CompiledGrammar:
+        """The grammar of a JSON Schema or of a `TextSource`."""
 
     def encode(
         self, prompt: Messages | str, schema: Any | None, prefix: bytes = b"", template: SchemaPrompt | None = None
@@ -79,7 +80,7 @@ class ModelBackend:
         self._tokenizer_lock = Lock()
 
     def compile(self, schema: Any, options: CompileOptions) -> CompiledGrammar:
-        grammar = constrained.compile_json_schema(schema, self._model.vocabulary, options)
+        grammar = compile_source(schema, self._model.vocabulary, options)
         # Both are computed at their first use, which would otherwise be on the event loop.
         _ = grammar.property_order, grammar.min_tokens
         return grammar

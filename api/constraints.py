@@ -5,16 +5,19 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+from api.sources import TextKind, TextSource
 from api.wire import read_json
-from constrained.errors import CallerError, RequestError, UnsupportedFieldError
+from constrained.errors import CallerError, RequestError
 from schemas.openai import JsonObjectFormat, JsonSchemaFormat, ResponseFormat
 from schemas.sampling import SamplingFields, StructuredOutputs
 
 ANY_OBJECT = {"type": "object"}
+GUIDED: dict[str, TextKind] = {"guided_regex": "regex", "guided_choice": "choice", "guided_grammar": "grammar"}
+TEXT_KINDS: dict[str, TextKind] = {"regex": "regex", "choice": "choice", "choices": "choice", "grammar": "grammar"}
 
 
 def schema_of(body: SamplingFields, response_format: ResponseFormat | None = None) -> Any | None:
-    """The schema that a body asks for, None where its text is free; `RequestError` where it asks for several."""
+    """The schema or `TextSource` that a body asks for, None for free text; `RequestError` where it asks for several."""
     constraints = list(_constraints(body, response_format))
     if len(constraints) > 1:
         names = " and ".join(name for name, _ in constraints)
@@ -32,19 +35,30 @@ def _constraints(body: SamplingFields, response_format: ResponseFormat | None) -
         yield "structured_outputs", structured_schema(body.structured_outputs)
     if body.guided_json is not None:
         yield "guided_json", _schema(body.guided_json, "guided_json")
-    for name in ("guided_regex", "guided_choice", "guided_grammar"):
-        if getattr(body, name) is not None:
-            raise UnsupportedFieldError(f"{name} is not supported by this version; send guided_json", name)
+    for field, kind in GUIDED.items():
+        if (source := getattr(body, field)) is not None:
+            yield field, text_source(kind, source, field)
 
 
 def structured_schema(asked: StructuredOutputs) -> Any:
-    """The schema of a constraint as vLLM spells it."""
-    for name in ("regex", "choice", "choices", "grammar"):
-        if getattr(asked, name) is not None:
-            raise UnsupportedFieldError(f"{name} is not supported by this version; send json", f"structured_outputs.{name}")
-    if (asked.json_ is not None) == bool(asked.json_object):
-        raise RequestError("Exactly one of json, json_object is needed", "structured_outputs")
-    return ANY_OBJECT if asked.json_ is None else _schema(asked.json_, "structured_outputs.json")
+    """The schema or the text constraint as vLLM spells it."""
+    given = [(name, value) for name, value in asked if value not in (None, False) or (name, value) == ("json_", False)]
+    if len(given) != 1:
+        names = "json, json_object, regex, choice, grammar"
+        raise RequestError(f"Exactly one of {names} is needed", "structured_outputs")
+    name, value = given[0]
+    if name == "json_object":
+        return ANY_OBJECT
+    if name == "json_":
+        return _schema(value, "structured_outputs.json")
+    return text_source(TEXT_KINDS[name], value, f"structured_outputs.{name}")
+
+
+def text_source(kind: TextKind, source: str | list[str], field: str) -> TextSource:
+    """A text constraint; an empty one is refused."""
+    if not source:
+        raise RequestError("It is empty: no text could be an answer", field)
+    return TextSource(kind, source if isinstance(source, str) else tuple(source), field)
 
 
 def _schema(given: dict[str, Any] | bool | str, field: str) -> Any:

@@ -6,7 +6,7 @@ from typing import Annotated
 
 from fastapi import Depends, Request
 
-from api.responses_store import ResponseStore
+from api.responses_store import Responses, ResponseStore
 from api.service import Service
 
 
@@ -19,10 +19,10 @@ def get_service(request: Request) -> Service:
 ServiceDep = Annotated[Service, Depends(get_service)]
 
 
-def get_responses(request: Request) -> ResponseStore:
-    """The responses that the app keeps."""
+def get_responses(request: Request) -> Responses:
+    """The responses that the app keeps for the key of a request."""
     store: ResponseStore = request.app.state.responses
-    return store
+    return Responses(store, request.scope.get("key"))
 
 
-ResponsesDep = Annotated[ResponseStore, Depends(get_responses)]
+ResponsesDep = Annotated[Responses, Depends(get_responses)]

@@ -11,6 +11,7 @@ from collections.abc import Callable
 from concurrent.futures import Executor
 from typing import TYPE_CHECKING, Any
 
+from api.sources import TextSource
 from api.wire import canonical_json
 from constrained.errors import FuelError, OverloadedError
 from constrained.options import CompileOptions
@@ -46,8 +47,11 @@ class GrammarCache:
         self._pending: dict[Key, asyncio.Future[CompiledGrammar]] = {}
 
     async def get(self, schema: Any, options: CompileOptions) -> CompiledGrammar:
-        """The grammar of a schema; raises what the compile raises, `OverloadedError` where too many compiles wait."""
-        text = canonical_json(schema)
+        """The grammar of a schema or of a `TextSource`.
+
+        Raises what the compile raises, `OverloadedError` where too many compiles wait.
+        """
+        text = f"{schema.kind} {canonical_json(schema.shown)}" if isinstance(schema, TextSource) else canonical_json(schema)
         if len(text.encode()) > self._max_schema_bytes:
             raise FuelError(f"The schema has more than {self._max_schema_bytes} bytes")
         key = (text, options.whitespace, options.property_order)

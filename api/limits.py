@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections import OrderedDict
 from collections.abc import Callable
+from contextvars import ContextVar
 from dataclasses import dataclass
 
 from constrained.errors import RateLimitError
@@ -28,6 +29,28 @@ class _Caller:
     tokens: float
     filled_at: float
     num_running: int = 0
+
+
+class Slot:
+    """One request's place among those of its caller. It is free again when the request and all that it started have ended."""
+
+    def __init__(self, leave: Callable[[], None]) -> None:
+        self._leave = leave
+        self._num_holders = 1
+
+    def hold(self) -> None:
+        """One more holds it."""
+        self._num_holders += 1
+
+    def release(self) -> None:
+        """One of the holders has ended."""
+        self._num_holders -= 1
+        if self._num_holders == 0:
+            self._leave()
+
+
+SLOT: ContextVar[Slot | None] = ContextVar("slot", default=None)
+"""The place of the request that is being answered."""
 
 
 class Limiter:

@@ -9,6 +9,7 @@ from typing import Any
 from api.constraints import ANY_OBJECT, structured_schema
 from api.conversation import Called, Event, Returned, Said, turns_of
 from api.service import Job
+from api.sources import TextSource
 from api.tools import ENVELOPE_OPTIONS, Choice, ToolPlan, plan_of
 from constrained.decode.request import SamplingParams
 from constrained.errors import RequestError, UnsupportedFieldError
@@ -54,8 +55,8 @@ def response_job_of(body: ResponsesRequest, earlier: Sequence[Event], recall: Re
         for tool in body.tools or []
     ]
     plan = plan_of(functions, _choice(body), body.parallel_tool_calls, schema, "")
-    if body.typed_deltas and (schema is None or plan is not None):
-        raise UnsupportedFieldError("typed_deltas need a schema and no tools that may be called", "typed_deltas")
+    if body.typed_deltas and (schema is None or isinstance(schema, TextSource) or plan is not None):
+        raise UnsupportedFieldError("typed_deltas need a JSON Schema and no tools that may be called", "typed_deltas")
     params = _params(body, default_max_tokens)
     if plan is not None and params.logprobs is not None:
         raise UnsupportedFieldError("logprobs are not given for answers that may be calls; send tool_choice none", "include")

@@ -54,13 +54,17 @@ class FrameLog:
 
 @dataclass(slots=True)
 class Kept:
-    """One response with what it was asked. `stop` ends its run; `log` is there for a response in the background."""
+    """One response with what it was asked. `stop` ends its run; `log` is there for a response in the background.
+
+    `owner` is the name of the API key that it was made with.
+    """
 
     response: ResponseObject
     asked: tuple[Event, ...]
     input_items: list[dict[str, Any]]
     stop: Callable[[], None]
     log: FrameLog | None = None
+    owner: str | None = None
     ended: asyncio.Event = field(default_factory=asyncio.Event)
     kept_since: float = field(default_factory=monotonic)
 
@@ -98,26 +102,19 @@ class ResponseStore:
         self._forget_old()
         self._kept[kept.response.id] = kept
 
-    def get(self, response_id: str, field: str = "response_id") -> Kept:
-        """`UnknownResponseError` where it is not kept."""
+    def find(self, response_id: str) -> Kept | None:
+        """A response that is kept."""
         self._forget_old()
-        if response_id not in self._kept:
-            raise UnknownResponseError(f"No response {response_id!r} is kept here", field)
-        return self._kept[response_id]
+        return self._kept.get(response_id)
 
     def delete(self, response_id: str) -> None:
         """Forget a response; one that goes on is stopped."""
-        self.get(response_id).stop()
-        del self._kept[response_id]
+        self._kept.pop(response_id).stop()
 
-    def item(self, item_id: str, field: str) -> Sequence[Event]:
-        """An item of any response, as a part of a conversation."""
+    def __iter__(self) -> Iterator[Kept]:
+        """All that are kept, the newest first."""
         self._forget_old()
-        for kept in reversed(self._kept.values()):
-            for item in kept.response.output:
-                if item.id == item_id:
-                    return list(events_of(item))
-        raise UnknownResponseError(f"No item {item_id!r} is kept here", field)
+        return iter(reversed(self._kept.values()))
 
     def run(self, work: Coroutine[Any, Any, None]) -> None:
         """Let the work of a response in the background go on by itself."""
@@ -138,3 +135,37 @@ class ResponseStore:
         for place, response_id in enumerate(finished):
             if place < surplus or self._kept[response_id].kept_since < oldest:
                 del self._kept[response_id]
+
+
+@dataclass(frozen=True, slots=True)
+class Responses:
+    """What one API key sees of the store: its own responses, as if there were no others."""
+
+    store: ResponseStore
+    owner: str | None
+
+    def add(self, kept: Kept) -> None:
+        kept.owner = self.owner
+        self.store.add(kept)
+
+    def get(self, response_id: str, field: str = "response_id") -> Kept:
+        """`UnknownResponseError` where it is not kept."""
+        kept = self.store.find(response_id)
+        if kept is None or kept.owner != self.owner:
+            raise UnknownResponseError(f"No response {response_id!r} is kept here", field)
+        return kept
+
+    def delete(self, response_id: str) -> None:
+        self.get(response_id)
+        self.store.delete(response_id)
+
+    def item(self, item_id: str, field: str) -> Sequence[Event]:
+        """An item of any response, as a part of a conversation."""
+        for kept in self.store:
+            for item in kept.response.output:
+                if item.id == item_id and kept.owner == self.owner:
+                    return list(events_of(item))
+        raise UnknownResponseError(f"No item {item_id!r} is kept here", field)
+
+    def run(self, work: Coroutine[Any, Any, None]) -> None:
+        self.store.run(work)

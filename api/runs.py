@@ -119,6 +119,7 @@ class Run(Generic[T]):
         self._is_cancelled = False
         self._changed = asyncio.Event()
         self._ended = asyncio.Event()
+        self._end_calls: list[Callable[[], None]] = []
         self._pumps = [asyncio.create_task(self._pump(choice)) for choice in range(len(generations))]
 
     @property
@@ -130,6 +131,10 @@ class Run(Generic[T]):
         self._is_cancelled = True
         for generation in self._generations:
             generation.cancel()
+
+    def when_ended(self, call: Callable[[], None]) -> None:
+        """Call this once, when every sequence has ended."""
+        self._end_calls.append(call)
 
     def stop(self, error: ConstrainedError) -> None:
         """Stop every sequence as `cancel` does; whoever reads is told why."""
@@ -207,6 +212,8 @@ class Run(Generic[T]):
             if all(each.finish_reason for each in self.outcomes) or self.error is not None:
                 self._ended.set()
             self._changed.set()
+            while self.ended and self._end_calls:
+                self._end_calls.pop()()
 
     async def _hand_over(self, choice: int) -> None:
         """The present sequence has ended without a reason of its own: its successor goes on."""

@@ -18,11 +18,13 @@ from api.backend import Backend, Generation, Messages
 from api.eventlog import EventLog, MemoryLog
 from api.feed import Head
 from api.grammars import GrammarCache
+from api.limits import SLOT
 from api.metrics import Metrics, SequenceMeter
 from api.recording import LiveRun, Recorder
 from api.runs import Outcome, Run, RunRegistry, Translator
 from api.seeds import varied
 from api.settings import Settings
+from api.sources import TextSource
 from api.steering import Steering
 from api.telling import start_event, wire_json
 from api.tracing import Tracing
@@ -39,7 +41,7 @@ from constrained.errors import (
 )
 from constrained.grammar.texts import canonical
 from constrained.options import CompileOptions
-from constrained.stream import DeltaStream, Op
+from constrained.stream import DeltaStream, Op, RawTextStream
 
 if TYPE_CHECKING:
     from opentelemetry.trace import Span
@@ -73,7 +75,14 @@ class Job:
         """What the model is told of the form of its answer; None where it is told nothing."""
         if self.template is not None:
             return self.shown
-        return self.schema if self.options is not None and self.schema_in_prompt else None
+        if self.options is None or not self.schema_in_prompt:
+            return None
+        return self.schema.shown if isinstance(self.schema, TextSource) else self.schema
+
+    @property
+    def telling(self) -> SchemaPrompt | None:
+        """How the model is told; None by the operator's template."""
+        return self.schema.prompt if isinstance(self.schema, TextSource) else self.template
 
 
 class Service:
@@ -118,7 +127,7 @@ class Service:
         if self.is_draining:
             raise ShuttingDownError("The service is shutting down")
         with self.tracing.span("encode"):
-            prompt_token_ids = await asyncio.to_thread(self.backend.encode, job.prompt, job.told, b"", job.template)
+            prompt_token_ids = await asyncio.to_thread(self.backend.encode, job.prompt, job.told, b"", job.telling)
         if not prompt_token_ids:
             raise RequestError("The prompt holds no token", "prompt" if isinstance(job.prompt, str) else "messages")
         generations = self._submit(prompt_token_ids, job, grammar)
@@ -130,6 +139,9 @@ class Service:
             [SequenceMeter(self.metrics, self._span(endpoint, job)) for _ in generations],
         )
         self.runs.add(run)
+        if (slot := SLOT.get()) is not None:
+            slot.hold()
+            run.when_ended(slot.release)
         told = {"run": run.id, "endpoint": endpoint, "choices": job.num_choices, "prompt_tokens": len(prompt_token_ids)}
         if self.settings.log_prompts:
             told["prompt"] = job.prompt
@@ -147,8 +159,8 @@ class Service:
 
     async def start_told(self, job: Job, grammar: CompiledGrammar, *, coalesce_ms: int, resumable: bool) -> LiveRun:
         """As `start`, as a run that is told: its ops go into a feed of the event log."""
-        run: Run[Op] = await self.start(job, grammar, "structured_stream", lambda: DeltaStream(grammar.root))
-        start = wire_json(start_event(run, self.backend.name, job.schema, grammar))
+        run: Run[Op] = await self.start(job, grammar, "structured_stream", lambda: delta_stream(grammar))
+        start = wire_json(start_event(run, self.backend.name, grammar))
         head = Head(run.id, start, len(run.outcomes), coalesce_ms, resumable)
         recorder = Recorder(run, head, self.settings.runs.feed, lambda: self.judge(job.schema, run.outcomes))
         live = self.live[run.id] = LiveRun(recorder, job, grammar, asyncio.Lock())
@@ -246,16 +258,28 @@ class Service:
 
         A finished one that is not is our fault: it is counted, and logged with the schema's hash.
         """
-        validator = DocumentValidator(schema)
+        judge = await self._judge_of(schema)
         verdicts = []
         for outcome in outcomes:
             is_whole = outcome.finish_reason == "stop"
-            valid = is_whole and await asyncio.to_thread(validator.is_valid, bytes(outcome.text))
+            valid = is_whole and await asyncio.to_thread(judge, bytes(outcome.text))
             if is_whole and not valid:
                 self.metrics.invalid_documents.inc()
                 logger.error("a finished document is not valid by its schema, whose SHA-256 is %s", _sha256(schema))
             verdicts.append(valid)
         return verdicts
+
+    async def _judge_of(self, schema: Any) -> Callable[[bytes], bool]:
+        """What judges texts: a standard validator, or where there is none the grammar, from the beginning once more."""
+        if not isinstance(schema, TextSource):
+            return DocumentValidator(schema).is_valid
+        grammar = await self.grammar(schema, CompileOptions())
+
+        def is_met(text: bytes) -> bool:
+            matcher = grammar.matcher()
+            return matcher.accept_bytes(text) and matcher.is_accepting
+
+        return is_met
 
     async def drain(self, grace_s: float) -> None:
         """Take nothing new; after `grace_s` stop what still runs, whose readers are told `shutting_down`."""
@@ -273,5 +297,11 @@ class Service:
         self._executor.shutdown(wait=False, cancel_futures=True)
 
 
+def delta_stream(grammar: CompiledGrammar) -> DeltaStream:
+    """What tells of a document of this grammar in ops."""
+    return RawTextStream() if grammar.is_text else DeltaStream(grammar.root)
+
+
 def _sha256(schema: Any) -> str:
-    return hashlib.sha256(canonical(schema).encode()).hexdigest()
+    text = f"{schema.kind} {canonical(schema.shown)}" if isinstance(schema, TextSource) else canonical(schema)
+    return hashlib.sha256(text.encode()).hexdigest()

@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Any
 from api.pieces import ContentReader, Piece, Reader, TypedReader, with_logprobs
 from api.runs import Run
 from api.service import Job, Service
+from api.sources import TextSource
 from api.tools import ToolPlan, placed
-from constrained.errors import RequestError, SchemaError
+from constrained.errors import GrammarError, RequestError, SchemaError
 from constrained.options import CompileOptions
 
 if TYPE_CHECKING:
@@ -52,6 +53,10 @@ async def _grammar(service: Service, schema: Any, options: CompileOptions, plan:
     """The grammar of a job; where the schema of a tool is at fault, the error says of which."""
     try:
         return await service.grammar(schema, options)
+    except GrammarError as error:
+        if isinstance(schema, TextSource):
+            error.source = schema.place
+        raise
     except SchemaError:
         for place, parameters in plan.schemas if plan is not None else ():
             try:

@@ -76,15 +76,12 @@ class Steering:
             return f"{prompt}\n\n{text}"
         turns = [*prompt, {"role": "user", "content": text}]
         try:
-            await asyncio.to_thread(self._backend.encode, turns, self._shown(self._live.job))
+            await asyncio.to_thread(self._backend.encode, turns, self._live.job.told, b"", self._live.job.telling)
         except RequestError:
             if prompt[-1]["role"] != "user":
                 raise
             return [*prompt[:-1], {"role": "user", "content": f"{prompt[-1]['content']}\n\n{text}"}]
         return turns
-
-    def _shown(self, job: Job) -> Any | None:
-        return job.schema if job.schema_in_prompt else None
 
     def _going_on_with(self, choice: int, job: Job) -> Callable[[bytes], Awaitable[Successor[Op]]]:
         async def succeed(text: bytes) -> Successor[Op]:
@@ -118,7 +115,7 @@ class Steering:
 
     async def _successor(self, choice: int, job: Job, text: bytes) -> Successor[Op]:
         """The generation that goes on behind `text`."""
-        prompt_token_ids = await asyncio.to_thread(self._backend.encode, job.prompt, self._shown(job), text)
+        prompt_token_ids = await asyncio.to_thread(self._backend.encode, job.prompt, job.told, text, job.telling)
         params = self._params(choice, job)
         return Successor(self._backend.submit(prompt_token_ids, params, self._live.grammar, prefix=text))
 

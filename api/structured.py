@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from fastapi import APIRouter, Header, Query, Request, Response
 
+from api.constraints import text_source
 from api.deps import ServiceDep
 from api.disconnect import CLIENT_GONE, unless_disconnected
 from api.docs import streamed
@@ -14,14 +15,14 @@ from api.feed import Feed
 from api.reader import Reader
 from api.recording import LiveRun
 from api.runs import Outcome, Run, timings_of, usage_of
-from api.service import Job, Service
+from api.service import Job, Service, delta_stream
 from api.sse import EventStreamResponse
 from api.transports import HEARTBEATS, MEDIA_TYPES, Transport, event_frames, farewell, text_frames, transport_of
-from api.wire import JsonRoute
+from api.wire import JsonRoute, to_json
 from constrained.decode.request import SamplingParams
-from constrained.errors import EventIdError, RequestError, UnsupportedFieldError
+from constrained.errors import EventIdError, RequestError
 from constrained.options import CompileOptions
-from constrained.stream import DeltaStream, Op
+from constrained.stream import Op
 from schemas.events import DeltaEvent, DoneEvent, ErrorEvent, SnapshotEvent, StartEvent
 from schemas.requests import (
     CancelResponse,
@@ -90,13 +91,13 @@ async def complete(body: StructuredRequest, service: ServiceDep, request: Reques
     service.check_model(body.model)
     job = job_of(body)
     grammar = await service.grammar(job.schema, job.options or CompileOptions())
-    run: Run[Op] = await service.start(job, grammar, "structured", lambda: DeltaStream(grammar.root))
+    run: Run[Op] = await service.start(job, grammar, "structured", lambda: delta_stream(grammar))
     try:
         if not await unless_disconnected(request.receive, run.wait()):
             return Response(status_code=CLIENT_GONE)
         if run.error is not None:
             raise as_ours(run.error)
-        verdicts = await service.judge(body.schema_, run.outcomes)
+        verdicts = await service.judge(job.schema, run.outcomes)
         text = answer_text(run, grammar, service.backend.name, verdicts)
         return Response(text, media_type="application/json", headers={"cache-control": "no-store, no-transform"})
     finally:
@@ -122,18 +123,26 @@ async def edit(run: str, body: EditRequest, service: ServiceDep) -> SteerRespons
 
 
 def job_of(body: StructuredRequest) -> Job:
-    """The job that a body asks for; `UnsupportedFieldError` for what this version cannot honour."""
-    for name in ("regex", "choice", "grammar"):
-        if getattr(body, name) is not None:
-            raise UnsupportedFieldError(f"{name} is not supported by this version; send a JSON Schema as schema", name)
+    """The job that a body asks for."""
     return Job(
         prompt=body.prompt if body.prompt is not None else [message.model_dump() for message in body.messages or []],
         params=SamplingParams(body.temperature, body.top_p, body.top_k, body.min_p, body.seed, body.max_tokens),
         num_choices=body.n,
-        schema=body.schema_,
+        schema=_source_of(body),
         options=CompileOptions(whitespace=body.whitespace, property_order=body.property_order),
         schema_in_prompt=body.schema_in_prompt,
     )
+
+
+def _source_of(body: StructuredRequest) -> Any:
+    """The schema, or the constraint on raw text."""
+    if body.regex is not None:
+        return text_source("regex", body.regex, "regex")
+    if body.choice is not None:
+        return text_source("choice", body.choice, "choice")
+    if body.grammar is not None:
+        return text_source("grammar", body.grammar, "grammar")
+    return body.schema_
 
 
 async def start(service: Service, body: StructuredRequest) -> LiveRun:
@@ -187,7 +196,7 @@ def _seconds(coalesce_ms: int | None) -> float | None:
 
 def answer_text(run: Run[Op], grammar: CompiledGrammar, model: str, verdicts: list[bool]) -> str:
     """The JSON of a `StructuredResponse`. Each value is the document itself, so that no number is rewritten."""
-    choices = [choice_text(index, outcome, verdicts[index]) for index, outcome in enumerate(run.outcomes)]
+    choices = [choice_text(index, outcome, verdicts[index], grammar.is_text) for index, outcome in enumerate(run.outcomes)]
     answer = StructuredResponse(
         run=run.id,
         model=model,
@@ -199,8 +208,10 @@ def answer_text(run: Run[Op], grammar: CompiledGrammar, model: str, verdicts: li
     return f'{answer.model_dump_json(exclude={"choices"})[:-1]},"choices":[{",".join(choices)}]}}'
 
 
-def choice_text(index: int, outcome: Outcome, valid: bool) -> str:
+def choice_text(index: int, outcome: Outcome, valid: bool, is_text: bool) -> str:
     text = outcome.text.decode("utf-8", "ignore")
     choice = StructuredChoice(index=index, text=text, finish_reason=outcome.finish_reason or "cancelled", valid=valid)
-    value = text if outcome.finish_reason == "stop" else "null"
+    value = "null"
+    if outcome.finish_reason == "stop":
+        value = to_json(text) if is_text else text
     return f'{choice.model_dump_json(exclude={"value"})[:-1]},"value":{value}}}'

@@ -13,8 +13,6 @@ from constrained.stream import DeltaStream, Op
 from schemas.events import DoneEvent, ErrorEvent, StartEvent, Wire
 
 if TYPE_CHECKING:
-    from typing import Any
-
     from constrained.compiled import CompiledGrammar
 
 
@@ -23,11 +21,12 @@ def wire_json(event: Wire) -> str:
     return to_json(event.model_dump(by_alias=True))
 
 
-def start_event(run: Run[Op], model: str, schema: Any, grammar: CompiledGrammar) -> StartEvent:
+def start_event(run: Run[Op], model: str, grammar: CompiledGrammar) -> StartEvent:
+    """The schema is that of the values: of a text, that of a string which holds it."""
     return StartEvent(
         run=run.id,
         model=model,
-        schema_=schema,
+        schema_=grammar.schema,
         schema_hash=grammar.schema_hash,
         order=list(grammar.property_order),
         choices=len(run.outcomes),

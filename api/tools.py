@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from api.envelope import FREE_TEXT, EnvelopeReader, envelope_schema
 from api.pieces import ArgumentsReader, Reader
+from api.sources import TextSource
 from constrained.decode.prompt import SchemaPrompt
-from constrained.errors import RequestError, SchemaError
+from constrained.errors import RequestError, SchemaError, UnsupportedFieldError
 from constrained.options import CompileOptions
 from schemas.tools import FunctionDefinition
 
@@ -151,6 +152,8 @@ def plan_of(
         _check_parameters(functions[known[name]], places[known[name]])
     if choice.mode == "none" or not names:
         return None
+    if choice.mode == "auto" and isinstance(content, TextSource):
+        raise UnsupportedFieldError(f"a {content.kind} and tools that may be called do not go together", "tools")
     chosen = [known[name] for name in names]
     return ToolPlan(
         choice.mode,

@@ -9,6 +9,7 @@ from __future__ import annotations
 from constrained.stream.fold import Fold
 from constrained.stream.ops import Close, Field, Op, Open, Set, Text, Variant, coalesce, from_wire
 from constrained.stream.parser import DeltaStream
+from constrained.stream.raw import RawTextStream
 from constrained.stream.snapshot import Snapshot, Status
 
 __all__ = [
@@ -18,6 +19,7 @@ __all__ = [
     "Fold",
     "Op",
     "Open",
+    "RawTextStream",
     "Set",
     "Snapshot",
     "Status",

@@ -5,7 +5,8 @@ from __future__ import annotations
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
-from constrained import Vocabulary, compile_json_schema
+from api.sources import compile_source
+from constrained import Vocabulary
 
 if TYPE_CHECKING:
     from constrained import CompiledGrammar, CompileOptions
@@ -20,4 +21,4 @@ def byte_vocabulary() -> Vocabulary:
 
 
 def compile_with_bytes(schema: Any, options: CompileOptions) -> CompiledGrammar:
-    return compile_json_schema(schema, byte_vocabulary(), options)
+    return compile_source(schema, byte_vocabulary(), options)

@@ -146,6 +146,8 @@ class SyntheticBackend:
     def _document(self, grammar: Any) -> bytes:
         if self._documents:
             return self._documents[len(self.generations) % len(self._documents)]
+        if grammar is not None and grammar.is_text:
+            return self._shortest(grammar, b"")
         return (FREE_TEXT if grammar is None else compact(example(grammar.schema))).encode()
 
     def _rest(self, grammar: Any, prefix: bytes) -> bytes:
@@ -153,6 +155,10 @@ class SyntheticBackend:
         document = self._document(grammar)
         if document.startswith(prefix):
             return document[len(prefix) :]
+        return self._shortest(grammar, prefix)
+
+    def _shortest(self, grammar: Any, prefix: bytes) -> bytes:
+        """The shortest end of a document that begins with `prefix`."""
         matcher = grammar.matcher()
         assert matcher.accept_bytes(prefix)
         while not matcher.is_complete:

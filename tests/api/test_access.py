@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
+import httpx
 import pytest
 from websockets.exceptions import InvalidStatus
 from websockets.sync.client import connect
@@ -71,6 +73,17 @@ def test_so_many_requests_at_once(guarded: Served) -> None:
         assert guarded.client.get("/v1/models", headers=bearer(SLOW)).status_code == 200
         assert guarded.client.post(PATH, json=ask(STRING), headers=bearer(GOOD)).status_code == 200
     wait_until(lambda: guarded.client.post(PATH, json=ask(STRING), headers=bearer(SLOW)).status_code == 200)
+
+
+def test_what_goes_on_in_the_background_counts(guarded: Served) -> None:
+    def post(path: str, **body: Any) -> httpx.Response:
+        return guarded.client.post(path, json=body or None, headers=bearer(SLOW))
+
+    made = post("/v1/responses", input="hang", background=True)
+    assert made.status_code == 200
+    assert post("/v1/responses", input="hello").status_code == 429
+    assert post(f"/v1/responses/{made.json()['id']}/cancel").json()["status"] == "cancelled"
+    wait_until(lambda: post("/v1/responses", input="hello").status_code == 200)
 
 
 def test_so_many_requests_a_minute() -> None:
@@ -143,3 +156,21 @@ def test_a_websocket_needs_a_key(guarded: Served) -> None:
     with connect(url, additional_headers=bearer(GOOD)) as socket:
         socket.send("{")
         assert "invalid_json" in socket.recv()
+
+
+def test_a_key_sees_its_own_responses_alone(guarded: Served) -> None:
+    made = guarded.client.post("/v1/responses", json={"input": "hello"}, headers=bearer(GOOD)).json()
+    path = f"/v1/responses/{made['id']}"
+    assert guarded.client.get(path, headers=bearer(GOOD)).status_code == 200
+    for answer in (
+        guarded.client.get(path, headers=bearer(SLOW)),
+        guarded.client.delete(path, headers=bearer(SLOW)),
+        guarded.client.get(f"{path}/input_items", headers=bearer(SLOW)),
+    ):
+        assert refused(answer, 404)["code"] == "response_not_found"
+    for body in (
+        {"input": "more", "previous_response_id": made["id"]},
+        {"input": [{"type": "item_reference", "id": made["output"][0]["id"]}]},
+    ):
+        assert refused(guarded.client.post("/v1/responses", json=body, headers=bearer(SLOW)), 404)
+        assert guarded.client.post("/v1/responses", json=body, headers=bearer(GOOD)).status_code == 200

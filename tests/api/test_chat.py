@@ -123,6 +123,38 @@ def test_the_spellings_of_a_schema(service: Served, fields: dict[str, Any]) -> N
     assert json.loads(answer["choices"][0]["message"]["content"]) == {"color": "red"}
 
 
+@pytest.mark.parametrize(
+    ("fields", "text"),
+    [
+        ({"guided_regex": r"\d{3}-[a-z]+"}, "123-abc"),
+        ({"guided_choice": ["red", "blue – 日本"]}, "blue – 日本"),
+        ({"guided_grammar": 'start: "a" NAME\nNAME: /[a-z]+/'}, "abc"),
+        ({"structured_outputs": {"regex": "a+"}}, "aaa"),
+        ({"structured_outputs": {"choice": ["x", "y"]}}, "y"),
+        ({"structured_outputs": {"choices": ["x", "y"]}}, "x"),
+        ({"structured_outputs": {"grammar": 'start: "x"+'}}, "xx"),
+    ],
+)
+def test_constraints_on_raw_text(dictated: Served, fields: dict[str, Any], text: str) -> None:
+    dictated.backend.reset(text, 2)
+    invalid = dictated.metric("constrained_invalid_documents_total")
+    answer = dictated.client.post(PATH, json=chat(**fields))
+    assert answer.status_code == 200, answer.text
+    assert answer.json()["choices"][0]["message"]["content"] == text
+    assert dictated.backend.prompts[-1].startswith("Your whole answer must ")
+    chunks = chunks_of(dictated, chat(**fields, schema_in_prompt=False))
+    assert "".join(chunk["choices"][0]["delta"].get("content") or "" for chunk in chunks) == text
+    assert dictated.backend.prompts[-1] == "hello"
+    assert dictated.metric("constrained_invalid_documents_total") == invalid
+
+
+def test_a_text_that_breaks_its_constraint_is_counted(dictated: Served) -> None:
+    dictated.backend.reset("green", 2)
+    before = dictated.metric("constrained_invalid_documents_total")
+    dictated.client.post(PATH, json=chat(guided_choice=["red", "blue"]))
+    assert dictated.metric("constrained_invalid_documents_total") == before + 1
+
+
 def test_structured_outputs_json_object(service: Served) -> None:
     answer = service.client.post(PATH, json=chat(structured_outputs={"json_object": True})).json()
     assert answer["choices"][0]["message"]["content"] == "{}"
@@ -201,9 +233,6 @@ def test_usage_has_its_details(service: Served) -> None:
     [
         ("functions", [{"name": "f"}]),
         ("modalities", ["text", "audio"]),
-        ("guided_regex", "a+"),
-        ("guided_choice", ["a"]),
-        ("guided_grammar", "x"),
         ("reasoning_effort", "high"),
     ],
 )
@@ -216,9 +245,14 @@ def test_what_is_not_honoured_is_refused_by_name(service: Served, name: str, val
 @pytest.mark.parametrize(
     ("fields", "param"),
     [
-        ({"structured_outputs": {"regex": "a+"}}, "structured_outputs.regex"),
-        ({"structured_outputs": {"choice": ["a"]}}, "structured_outputs.choice"),
-        ({"structured_outputs": {"grammar": "x"}}, "structured_outputs.grammar"),
+        ({"structured_outputs": {"regex": "a+", "choice": ["a"]}}, "structured_outputs"),
+        ({"structured_outputs": {"choice": []}}, "structured_outputs.choice"),
+        ({"structured_outputs": {"grammar": ""}}, "structured_outputs.grammar"),
+        ({"structured_outputs": {"regex": "(", "json_object": None}}, "structured_outputs.regex"),
+        ({"guided_regex": "a+", "guided_choice": ["a"]}, "guided_choice"),
+        ({"guided_regex": "("}, "guided_regex"),
+        ({"guided_grammar": "start: ["}, "guided_grammar"),
+        ({"guided_choice": [1]}, "guided_choice[0]"),
         ({"structured_outputs": {}}, "structured_outputs"),
         ({"structured_outputs": {"json": COLOR, "json_object": True}}, "structured_outputs"),
         ({"structured_outputs": {"json": "{"}}, "structured_outputs.json"),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from api.limits import Limit, Limiter
+from api.limits import Limit, Limiter, Slot
 from constrained.errors import RateLimitError
 
 
@@ -71,3 +71,13 @@ def test_callers_that_are_gone_are_forgotten(monkeypatch: pytest.MonkeyPatch) ->
     assert limiter.enter("a", limit) == 0
     with pytest.raises(RateLimitError):
         limiter.enter("c", limit)
+
+
+def test_a_place_is_free_when_its_last_holder_has_ended() -> None:
+    left: list[bool] = []
+    slot = Slot(lambda: left.append(True))
+    slot.hold()
+    slot.release()
+    assert not left
+    slot.release()
+    assert left == [True]

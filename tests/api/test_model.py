@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import threading
 from collections.abc import Iterator
 from itertools import count
@@ -185,3 +186,32 @@ def test_the_model_completes_a_text(client: httpx.Client) -> None:
     body = {"prompt": "One, two, three,", "max_tokens": 8, "temperature": 0, "echo": True}
     answer = client.post("/v1/completions", json=body).json()
     assert answer["choices"][0]["text"].startswith("One, two, three, four")
+
+
+@pytest.mark.parametrize(
+    ("constraint", "pattern"),
+    [
+        ({"regex": "[a-c]{3,5}-[0-9]"}, "[a-c]{3,5}-[0-9]"),
+        ({"choice": ["red", "blue"]}, "red|blue"),
+        ({"grammar": 'start: "one" (", " NAME)+\nNAME: /[a-z]{3,5}/'}, "one(, [a-z]{3,5})+"),
+    ],
+)
+def test_the_model_keeps_to_a_text_constraint(client: httpx.Client, constraint: dict[str, Any], pattern: str) -> None:
+    body = {"messages": [{"role": "user", "content": "Count."}], "max_tokens": 20, "seed": 3}
+    chat = client.post("/v1/chat/completions", json={**body, "structured_outputs": constraint}).json()
+    native = client.post("/v1/structured", json={**body, **constraint}).json()
+    assert re.fullmatch(pattern, chat["choices"][0]["message"]["content"])
+    assert re.fullmatch(pattern, native["choices"][0]["value"])
+    assert native["choices"][0]["valid"] is True
+
+
+def test_the_model_gives_logprobs_and_heeds_stop_strings(client: httpx.Client) -> None:
+    body = {"messages": [{"role": "user", "content": "Count from one to ten."}], "max_tokens": 12, "temperature": 0}
+    (whole,) = client.post("/v1/chat/completions", json={**body, "logprobs": True, "top_logprobs": 2}).json()["choices"]
+    entries = whole["logprobs"]["content"]
+    text = whole["message"]["content"]
+    assert b"".join(bytes(entry["bytes"]) for entry in entries).decode() == text
+    assert all(entry["logprob"] == max(top["logprob"] for top in entry["top_logprobs"]) for entry in entries)
+    stop = entries[4]["token"]
+    (cut,) = client.post("/v1/chat/completions", json={**body, "stop": [stop]}).json()["choices"]
+    assert (cut["message"]["content"], cut["finish_reason"]) == (text.partition(stop)[0], "stop")

@@ -346,6 +346,7 @@ def test_fields_that_ask_for_nothing_are_taken(service: Served) -> None:
         ({"top_logprobs": 2}, "top_logprobs"),
         ({"background": True, "store": False}, "store"),
         ({"typed_deltas": True}, "typed_deltas"),
+        ({"typed_deltas": True, "structured_outputs": {"regex": "a"}}, "typed_deltas"),
         ({"typed_deltas": True, "text": COLOR_TEXT, "tools": [WEATHER]}, "typed_deltas"),
         ({"truncation": "auto"}, "truncation"),
         ({"reasoning": {"effort": "high"}}, "reasoning"),

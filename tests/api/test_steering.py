@@ -247,10 +247,10 @@ def test_a_template_that_takes_no_second_user_turn_gets_it_inside_the_first(monk
         backend = reading.service.backend
         encode = backend.encode
 
-        def alternating(prompt: Any, schema: Any, prefix: bytes = b"") -> list[int]:
+        def alternating(prompt: Any, schema: Any, prefix: bytes = b"", template: Any = None) -> list[int]:
             if len(prompt) > 1:
                 raise RequestError("roles must alternate", "messages")
-            return encode(prompt, schema, prefix)
+            return encode(prompt, schema, prefix, template)
 
         monkeypatch.setattr(backend, "encode", alternating)
         reading.until("/point/x", "complete")

@@ -166,6 +166,7 @@ def with_parameters(parameters: Any) -> dict[str, Any]:
             "tool_choice.allowed_tools.tools",
         ),
         ({"tools": [CLOCK], "logprobs": True}, "logprobs"),
+        ({"tools": [CLOCK], "guided_regex": "a"}, "tools"),
         ({"messages": [{"role": "tool", "tool_call_id": "x", "content": ""}]}, "messages[0].tool_call_id"),
         (
             {
