@@ -167,7 +167,7 @@ class Scheduler:
         for sequence in sorted(self.waiting, key=_turn):
             if len(self.running) >= self._limits.max_running:
                 return
-            if self._is_being_computed(sequence):
+            if self._blocks.remembers and self._is_being_computed(sequence):
                 continue
             if not self._take_blocks(sequence):
                 return
