@@ -114,7 +114,7 @@ def run_generate(model: LoadedModel, batch: list[list[int]], num_tokens: int) ->
 
 def run_batching(model: LoadedModel, batch: list[list[int]], num_tokens: int) -> Run:
     """transformers' continuous batching, which pages its cache as we do."""
-    config = GenerationConfig(max_new_tokens=num_tokens, do_sample=False, eos_token_id=-1, pad_token_id=0)
+    config = GenerationConfig(max_new_tokens=num_tokens, do_sample=False, eos_token_id=-1, pad_token_id=0)  # type: ignore[no-untyped-call]
     own = model.hf.config._attn_implementation
     started = time.perf_counter()
     out = model.hf.generate_batch(inputs=batch, generation_config=config, progress_bar=False)  # type: ignore[operator]

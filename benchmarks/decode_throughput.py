@@ -9,7 +9,8 @@ Method
     "generate" is transformers' batched `generate` (dynamic cache, SDPA, prompts padded on the left). "free" is our engine
     without a schema, end-of-sequence ignored: it decodes as many tokens as generate, exactly `--tokens` per sequence.
     "agnostic" is the same without the fused forward pass: the path that any architecture takes. "batching" is transformers'
-    continuous batching (`generate_batch`). `--measures` adds a second table, see `decode_measures.py`; "none" leaves it out.
+    continuous batching (`generate_batch`). Prompts are computed anew each time: prefix caching is off for all of these.
+    `--measures` adds a second table, see `decode_measures.py`; "none" leaves it out.
     "schema" is our engine under the schema of a person. A document ends where it is complete, so its lengths are its own;
     "same" is our engine without a schema on the very same lengths, the fair partner of "schema". Times are wall clock from
     the first submit to the last chunk, prefill included, and tokens are counted as delivered. All decode greedily.
@@ -109,6 +110,9 @@ async def check_exact(name: str | None) -> None:
             raise CheckError(f"greedy tokens {chunk.token_ids} differ from generate's {expected.token_ids}")
 
 
+Shares = tuple[float, float, float]
+
+
 @dataclass(frozen=True, slots=True)
 class Sides:
     """The engines and models that take turns; a side that was not asked for is None."""
@@ -204,7 +208,7 @@ async def run_all(options: argparse.Namespace) -> tuple[list[Row], list[Measure]
 async def run_rows(ours: LoadedModel, sizes: list[int], names: tuple[str, ...], options: argparse.Namespace) -> list[Row]:
     other = load_model(options.model)
     grammar = compile_json_schema(PERSON, ours.vocabulary)
-    settings = EngineOptions(SchedulerLimits(max_running=max(sizes)), kv_bytes=1 << 30)
+    settings = EngineOptions(SchedulerLimits(max_running=max(sizes)), kv_bytes=1 << 30, prefix_caching=False)
     engine = AsyncEngine(endless(ours), settings)
     agnostic = None
     if "agnostic" in names:
