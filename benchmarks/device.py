@@ -13,7 +13,8 @@ Method
 Checks, each fatal
     Every masked token is allowed by its row; uploaded and masked agree; Triton equals torch.
 
-`--small` runs everything at small shapes, on a CPU too: a test of the script, no measurement. Prints a table and one line of JSON.
+`--small` runs everything at small shapes, on a CPU too: a test of the script, no measurement. Prints a table and one line
+of JSON.
 """
 
 from __future__ import annotations
@@ -43,7 +44,7 @@ from constrained.decode.batch import Span
 from constrained.decode.runner import ModelRunner
 
 NUM_FORCED = 8
-EIGHT_B = {
+EIGHT_B: dict[str, Any] = {
     "vocab_size": 128_256,
     "hidden_size": 4096,
     "intermediate_size": 14_336,
@@ -52,7 +53,7 @@ EIGHT_B = {
     "num_key_value_heads": 8,
     "max_position_embeddings": 8192,
 }
-SMALL = {
+SMALL: dict[str, Any] = {
     "vocab_size": 1000,
     "hidden_size": 64,
     "intermediate_size": 96,
@@ -65,7 +66,10 @@ SMALL = {
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """Milliseconds at one batch size; `share` is what masks add to a free step, `upload_share` what a bitmask each step adds."""
+    """Milliseconds at one batch size.
+
+    `share` is what masks add to a free step, `upload_share` what a bitmask sent in each step adds.
+    """
 
     batch: int
     free_ms: float
@@ -78,12 +82,12 @@ class Row:
     forced_ratio: float
 
 
-def make_model(shape: dict[str, int], device: torch.device) -> Any:
+def make_model(shape: dict[str, Any], device: torch.device) -> Any:
     dtype = torch.bfloat16 if device.type == "cuda" else torch.float32
     config = LlamaConfig(**shape, bos_token_id=None, eos_token_id=None, tie_word_embeddings=False)
     torch.manual_seed(0)
     with device:
-        model = AutoModelForCausalLM.from_config(config, dtype=dtype)
+        model = AutoModelForCausalLM.from_config(config, dtype=dtype)  # type: ignore[no-untyped-call]
     return model.eval().requires_grad_(False)
 
 
