@@ -37,6 +37,7 @@ def _compiled(function: F, fastmath: bool | set[str]) -> F:
 @cache
 def _stamp() -> str:
     digest = hashlib.sha256()
-    for path in sorted(Path(__file__).parent.glob("*kernels.py")):
+    folder = Path(__file__).parent
+    for path in (*sorted(folder.glob("*kernels.py")), folder / "panels.py"):
         digest.update(path.read_bytes())
     return digest.hexdigest()
