@@ -110,9 +110,16 @@ def load_backend(settings: Settings) -> ModelBackend:
     from constrained.decode.model import load_model
     from constrained.decode.options import EngineOptions
     from constrained.decode.scheduler import SchedulerLimits
+    from constrained.decode.speculation import Speculation
 
-    model = load_model(settings.model)
-    options = EngineOptions(limits=SchedulerLimits(max_running=settings.max_batch), max_waiting=settings.max_waiting)
+    model = load_model(settings.model, settings.dtype)
+    options = EngineOptions(
+        limits=SchedulerLimits(max_running=settings.max_batch),
+        max_waiting=settings.max_waiting,
+        prefix_caching=settings.prefix_caching,
+        speculation=Speculation(settings.speculate) if settings.speculate else None,
+        draft_model=load_model(settings.draft_model, settings.dtype) if settings.draft_model else None,
+    )
     backend = ModelBackend(model, AsyncEngine(model, options), settings.schema_prompt)
     _warm_up(backend)
     return backend

@@ -19,7 +19,9 @@ ENV_PREFIX = "CONSTRAINED_"
 class Settings(BaseSettings):
     """Settings of one service. In the environment `max_batch` is `CONSTRAINED_MAX_BATCH`; a member of a table is behind `__`.
 
-    `model` is a local folder or a hub id; None is the default model. `schema_prompt` tells the model its schema.
+    `model` is a local folder or a hub id; None is the default model. `dtype` None is what the machine computes best; int8 is of
+    weights alone. `speculate` tokens are guessed ahead, 0 none: by looking them up in prompt and output, or by `draft_model`, a
+    smaller model of the same vocabulary. `schema_prompt` tells the model its schema.
     `stall_timeout_s` ends a stream whose reader takes nothing for that long. `heartbeat_s` is the longest silence of a stream.
     `shutdown_grace_s` is what running streams are given to finish once the service is told to stop.
 
@@ -53,6 +55,10 @@ class Settings(BaseSettings):
     otlp_endpoint: str | None = None
 
     model: str | None = None
+    dtype: Literal["float32", "bfloat16", "float16", "int8", "auto"] | None = None
+    speculate: int = Field(default=0, ge=0, le=15)
+    draft_model: str | None = None
+    prefix_caching: bool = True
     schema_prompt: SchemaPrompt = Field(default_factory=SchemaPrompt)
     max_batch: int = Field(default=16, ge=1)
     max_waiting: int = Field(default=256, ge=0)

@@ -69,6 +69,9 @@ def serve(
     port: Annotated[int | None, typer.Option(min=0, max=65535, help="Port to listen on; 8000 if not given.")] = None,
     model: ModelOption = None,
     max_batch: Annotated[int | None, typer.Option(min=1, help="Sequences that are generated at once.")] = None,
+    dtype: Annotated[str | None, typer.Option(help="float32, bfloat16, float16, int8 or auto.")] = None,
+    speculate: Annotated[int | None, typer.Option(min=0, max=15, help="Tokens to guess ahead at each step.")] = None,
+    draft_model: Annotated[str | None, typer.Option(help="Smaller model that guesses ahead.")] = None,
     log_level: Annotated[LogLevel | None, typer.Option(help="What the service logs; warnings if not given.")] = None,
     config: Annotated[Path | None, typer.Option(help="TOML file of settings.")] = None,
     setting: Annotated[
@@ -81,7 +84,16 @@ def serve(
     from api.settings import load_settings
     from constrained.terminal.serving import serve as run
 
-    flags = {"host": host, "port": port, "model": model, "max_batch": max_batch, "log_level": log_level and log_level.value}
+    flags = {
+        "host": host,
+        "port": port,
+        "model": model,
+        "max_batch": max_batch,
+        "dtype": dtype,
+        "speculate": speculate,
+        "draft_model": draft_model,
+        "log_level": log_level and log_level.value,
+    }
     settings = load_settings(config, **flags, **_assignments(setting or []))
     if settings.model is None:
         _prepare_model()

@@ -1,7 +1,7 @@
 """Numba kernels of paged attention on a CPU: write this step's keys and values, then attend, ragged, without padding.
 
 Cached elements are integers that become float32 by a left shift: int32 by 0 (float32), uint16 by 16 (bfloat16). Keys lie
-transposed within a block [dim, block_len], so that both inner loops run along contiguous memory. The softmax is the
+transposed within a block [dim, block_len], so that both products run along contiguous memory (see `panels`). The softmax is the
 online one of Milakov and Gimelshein (arXiv 1805.02867), block by block.
 """
 
@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from constrained.decode.kernels import float_kernel, kernel
+from constrained.decode.panels import COLUMNS, panel_of_1, panel_of_3, panel_of_4
 
 BLOCK_LEN = 32
 _LOWEST = np.float32(-1e30)
@@ -39,21 +40,6 @@ def write_kv(
 
 
 @float_kernel
-def _widen(source: Bits, shift: int, num_rows: int, target: NDArray[np.uint32]) -> None:
-    """The first `num_rows` rows as float32 bits, then zeros: what an earlier owner of the block left behind may be NaN."""
-    for i in range(num_rows):
-        row, wide = source[i], target[i]
-        # A constant shift vectorises twice as well as a variable one.
-        if shift == 16:
-            for j in range(len(wide)):
-                wide[j] = np.uint32(row[j]) << np.uint32(16)
-        else:
-            for j in range(len(wide)):
-                wide[j] = np.uint32(row[j])
-    target[num_rows:] = 0
-
-
-@float_kernel
 def _exp2(exponents: Floats, scratch: NDArray[np.int32]) -> None:
     """In place: 2 ** x for x <= 0, by a polynomial on the fraction (error about 1e-7) and the exponent bits."""
     scale = scratch.view(np.float32)
@@ -73,31 +59,48 @@ def _exp2(exponents: Floats, scratch: NDArray[np.int32]) -> None:
 
 
 @float_kernel
-def _scores(query: Floats, keys: Floats, scores: Floats) -> None:
-    """scores [BLOCK_LEN] = query [dim] times keys [dim, BLOCK_LEN].
+def _add_product(
+    matrix: Bits,  # [num_blocks, kv heads, rows, width]
+    block: int,
+    head: int,
+    num_rows: int,
+    coefficients: Floats,  # [lanes, rows]
+    lanes: tuple[int, int],  # from, to
+    is_fresh: bool,
+    shift: int,
+    sums: Floats,  # [lanes, width]
+) -> None:
+    """sums (+)= coefficients times the first `num_rows` rows of one block, for some lanes; the old sums count unless fresh.
 
-    Four dimensions at a time keep the sums in registers; indices that start at 0 spare the check for negative ones.
+    What an earlier owner of the block left behind in later rows may be NaN, so these are not read.
     """
-    for j in range(BLOCK_LEN):
-        scores[j] = 0.0
-    whole = len(query) // 4 * 4
-    for i in range(0, whole, 4):
-        a, b, c, d = query[i], query[i + 1], query[i + 2], query[i + 3]
-        for j in range(BLOCK_LEN):
-            scores[j] += a * keys[i, j] + b * keys[i + 1, j] + c * keys[i + 2, j] + d * keys[i + 3, j]
-    for i in range(whole, len(query)):
-        a = query[i]
-        for j in range(BLOCK_LEN):
-            scores[j] += a * keys[i, j]
-
-
-@float_kernel
-def _accumulate(weights: Floats, values: Floats, out: Floats) -> None:
-    """out [dim] += weights [BLOCK_LEN] times values [BLOCK_LEN, dim]."""
-    for j in range(0, BLOCK_LEN, 4):
-        a, b, c, d = weights[j], weights[j + 1], weights[j + 2], weights[j + 3]
-        for i in range(len(out)):
-            out[i] += a * values[j, i] + b * values[j + 1, i] + c * values[j + 2, i] + d * values[j + 3, i]
+    width = matrix.shape[3]
+    lane, end = lanes
+    while lane < end:
+        left = end - lane
+        count = 3 if left in (3, 6, 9) else 4 if left >= 4 else 1
+        for column in range(0, width - COLUMNS + 1, COLUMNS):
+            if count == 4:
+                panel_of_4(matrix, block, head, num_rows, column, coefficients, lane, sums, is_fresh)
+            elif count == 3:
+                panel_of_3(matrix, block, head, num_rows, column, coefficients, lane, sums, is_fresh)
+            else:
+                panel_of_1(matrix, block, head, num_rows, column, coefficients, lane, sums, is_fresh)
+        lane += count
+    rest = width // COLUMNS * COLUMNS
+    if rest == width:
+        return
+    wide_bits = np.empty(width - rest, np.uint32)
+    wide = wide_bits.view(np.float32)
+    if is_fresh:
+        sums[lanes[0] : end, rest:] = 0.0
+    for row in range(num_rows):
+        for i in range(len(wide)):
+            wide_bits[i] = np.uint32(matrix[block, head, row, rest + i]) << np.uint32(shift)
+        for each in range(lanes[0], end):
+            factor = coefficients[each, row]
+            for i in range(len(wide)):
+                sums[each, rest + i] += factor * wide[i]
 
 
 @float_kernel
@@ -134,53 +137,51 @@ def attend(
 ) -> None:
     num_kv_heads, key_dim, value_dim = keys.shape[1], keys.shape[2], values.shape[3]
     group = query.shape[1] // num_kv_heads
-    key_bits, value_bits = np.empty((key_dim, BLOCK_LEN), np.uint32), np.empty((BLOCK_LEN, value_dim), np.uint32)
-    key_tile, value_tile = key_bits.view(np.float32), value_bits.view(np.float32)
-    weights, scratch = np.empty(BLOCK_LEN, np.float32), np.empty(BLOCK_LEN, np.int32)
     scale = np.float32(scaling) * _LOG2_E
+    scratch = np.empty(BLOCK_LEN, np.int32)
     for s in sequences:
         first_row, num_rows = row_starts[s], row_starts[s + 1] - row_starts[s]
         start = ends[s] - num_rows
         first_block = max(0, start - window + 1) // BLOCK_LEN if window else 0
-        peaks, totals = np.empty(num_rows * group, np.float32), np.empty(num_rows * group, np.float32)
+        # One lane for each row and query head of a group: they read the same keys and values.
+        num_lanes = num_rows * group
+        queries, weights = np.empty((num_lanes, key_dim), np.float32), np.empty((num_lanes, BLOCK_LEN), np.float32)
+        sums = np.empty((num_lanes, value_dim), np.float32)
+        peaks, totals = np.empty(num_lanes, np.float32), np.empty(num_lanes, np.float32)
         for kv_head in range(num_kv_heads):
             peaks[:] = _LOWEST
             totals[:] = 0.0
-            out[first_row : first_row + num_rows, kv_head * group : (kv_head + 1) * group] = 0.0
+            sums[:] = 0.0
+            for lane in range(num_lanes):
+                row, head = first_row + lane // group, kv_head * group + lane % group
+                for i in range(key_dim):
+                    queries[lane, i] = query[row, head, i] * scale
             for block in range(first_block, (ends[s] - 1) // BLOCK_LEN + 1):
                 at = block * BLOCK_LEN
-                _widen(keys[tables[s, block], kv_head], shift, key_dim, key_bits)
-                _widen(values[tables[s, block], kv_head], shift, min(BLOCK_LEN, ends[s] - at), value_bits)
-                for row in range(num_rows):
-                    low = max(0, start + row - window + 1 - at) if window else 0
-                    high = min(BLOCK_LEN, start + row + 1 - at)
-                    if low >= high:
-                        continue
-                    for g in range(group):
-                        head, state = kv_head * group + g, row * group + g
-                        result = out[first_row + row, head]
-                        _scores(query[first_row + row, head], key_tile, weights)
+                first_lane = max(0, at - start) * group  # rows before the block do not see it
+                lanes = (first_lane, num_lanes)
+                _add_product(keys, tables[s, block], kv_head, key_dim, queries, lanes, True, shift, weights)
+                if softcap > 0.0:
+                    for lane in range(first_lane, num_lanes):
                         for j in range(BLOCK_LEN):
-                            weights[j] *= scale
-                        if softcap > 0.0:
-                            for j in range(BLOCK_LEN):
-                                weights[j] = np.float32(np.tanh(weights[j] / (softcap * _LOG2_E)) * softcap * _LOG2_E)
-                        peak = _softmax_step(weights, low, high, peaks[state], scratch)
-                        if peak > peaks[state]:
-                            shrink = (
-                                np.float32(2.0 ** max(peaks[state] - peak, -120.0)) if totals[state] > 0.0 else np.float32(0.0)
-                            )
-                            for i in range(value_dim):
-                                result[i] *= shrink
-                            totals[state] *= shrink
-                            peaks[state] = peak
-                        totals[state] += weights.sum()
-                        _accumulate(weights, value_tile, result)
-            for row in range(num_rows):
-                for g in range(group):
-                    head, state = kv_head * group + g, row * group + g
-                    total = totals[state]
-                    if len(sinks):
-                        total += np.float32(2.0 ** min(sinks[head] * _LOG2_E - peaks[state], 126.0))
-                    for i in range(value_dim):
-                        out[first_row + row, head, i] /= total
+                            weights[lane, j] = np.tanh(weights[lane, j] / (softcap * _LOG2_E)) * softcap * _LOG2_E
+                for lane in range(first_lane, num_lanes):
+                    position = start + lane // group
+                    low = max(0, position - window + 1 - at) if window else 0
+                    peak = _softmax_step(weights[lane], low, min(BLOCK_LEN, position + 1 - at), peaks[lane], scratch)
+                    if peak > peaks[lane]:
+                        shrink = np.float32(2.0 ** max(peaks[lane] - peak, -120.0)) if totals[lane] > 0.0 else np.float32(0.0)
+                        for i in range(value_dim):
+                            sums[lane, i] *= shrink
+                        totals[lane] *= shrink
+                        peaks[lane] = peak
+                    totals[lane] += weights[lane].sum()
+                num_held = min(BLOCK_LEN, ends[s] - at)
+                _add_product(values, tables[s, block], kv_head, num_held, weights, lanes, False, shift, sums)
+            for lane in range(num_lanes):
+                row, head = first_row + lane // group, kv_head * group + lane % group
+                total = totals[lane]
+                if len(sinks):
+                    total += np.float32(2.0 ** min(sinks[head] * _LOG2_E - peaks[lane], 126.0))
+                for i in range(value_dim):
+                    out[row, head, i] = sums[lane, i] / total

@@ -43,11 +43,12 @@ class _Content:
 
 
 class BlockManager:
-    """A pool of `num_blocks` blocks of `block_len` tokens each."""
+    """A pool of `num_blocks` blocks of `block_len` tokens each; with `remembers` False no prefix is ever found again."""
 
-    def __init__(self, num_blocks: int, block_len: int) -> None:
+    def __init__(self, num_blocks: int, block_len: int, remembers: bool = True) -> None:
         self.num_blocks = num_blocks
         self.block_len = block_len
+        self.remembers = remembers
         self._owners = [0] * num_blocks
         self._free: OrderedDict[int, None] = OrderedDict.fromkeys(range(num_blocks))  # the next to be taken first
         self._contents: dict[int, _Content] = {}
@@ -103,7 +104,7 @@ class BlockManager:
 
     def register(self, table: BlockTable, tokens: Seq[int], num_computed: int) -> None:
         """Make known the blocks of `table` that `num_computed` of `tokens` fill."""
-        while (end := (table.num_known + 1) * self.block_len) <= num_computed:
+        while self.remembers and (end := (table.num_known + 1) * self.block_len) <= num_computed:
             block = table.blocks[table.num_known]
             table.serial = self._know(block, table.serial, tuple(tokens[end - self.block_len : end]))
             table.num_known += 1
@@ -112,7 +113,7 @@ class BlockManager:
         """Make known the last, partly filled block too. Its owner may go on: it only writes behind what is known."""
         self.register(table, tokens, num_computed)
         tail = tuple(tokens[table.num_known * self.block_len : num_computed])
-        if tail:
+        if tail and self.remembers:
             self._know(table.blocks[table.num_known], table.serial, tail)
 
     def release(self, table: BlockTable, tokens: Seq[int] = (), num_computed: int = 0) -> None:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence as Seq
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
 from constrained.decode.attention import AttentionTraits, LayerShape
@@ -13,11 +15,12 @@ from constrained.decode.attention_kernels import BLOCK_LEN, attend, write_kv
 from constrained.decode.batch import PackedBatch
 from constrained.decode.blocks import Copy
 from constrained.decode.dense_attention import dense_attention
-from constrained.decode.fused_kernels import Bits, Floats, attend_layer
+from constrained.decode.fused_kernels import Bits, Floats, narrow_rows, turn_and_store
 
 # dtype of the cache -> (integers of the same width, left shift that makes them float32)
 CPU_DTYPES = {torch.float32: (torch.int32, 0), torch.bfloat16: (torch.uint16, 16)}
 _MOST_KERNEL_ROWS = 16
+_TOKENS_A_THREAD = 1024  # fewer are not worth waking another thread in every layer
 _NO_SINKS = np.empty(0, np.float32)
 
 
@@ -26,6 +29,7 @@ class CpuPagedAttention:
 
     def __init__(self, layers: dict[int, LayerShape], num_blocks: int, dtype: torch.dtype) -> None:
         self._bits, self._shift = CPU_DTYPES[dtype]
+        self._helpers = ThreadPoolExecutor(max(1, torch.get_num_threads() - 1), thread_name_prefix="constrained-attention")
 
         def blocks(*shape: int) -> Tensor:
             return torch.zeros(num_blocks, *shape, dtype=dtype)
@@ -46,7 +50,16 @@ class CpuPagedAttention:
         self._batch = batch
         self._slots = batch.tables[sequence_of, batch.positions // BLOCK_LEN] * BLOCK_LEN + batch.positions % BLOCK_LEN
         self._short = np.flatnonzero(counts <= _MOST_KERNEL_ROWS)
+        self._shares = self._shared_out(batch.ends[self._short])
         self._long = [int(i) for i in np.flatnonzero(counts > _MOST_KERNEL_ROWS)]
+
+    def _shared_out(self, ends: NDArray[np.int64]) -> list[NDArray[np.int64]]:
+        """The short spans, dealt out so that each thread looks at about as many tokens; one share where there are few."""
+        num_threads = min(torch.get_num_threads(), int(ends.sum()) // _TOKENS_A_THREAD, len(ends))
+        if num_threads <= 1:
+            return [self._short]
+        longest_first = self._short[np.argsort(-ends, kind="stable")]
+        return [longest_first[i::num_threads] for i in range(num_threads)]
 
     @property
     def has_long_spans(self) -> bool:
@@ -58,28 +71,14 @@ class CpuPagedAttention:
 
         `cos` and `sin` [N, dim / 2] turn queries and keys. Not for layers with sinks or a soft cap.
         """
-        batch, keys = self._batch, self._key_bits[layer]
+        keys = self._key_bits[layer]
         num_rows, dim = len(qkv), keys.shape[2]
         num_heads = qkv.shape[1] // dim - 2 * keys.shape[1]
-        attend_layer(
-            qkv,
-            cos,
-            sin,
-            keys,
-            self._value_bits[layer],
-            self._slots,
-            self._shift,
-            np.empty((num_rows, num_heads, dim), np.uint32),
-            self._short,
-            batch.row_starts,
-            batch.ends,
-            batch.tables,
-            traits.scaling,
-            traits.window,
-            _NO_SINKS,
-            np.empty((num_rows, num_heads * dim), np.uint32),
-            out,
-        )
+        query = np.empty((num_rows, num_heads, dim), np.uint32)
+        turn_and_store(qkv, cos, sin, keys, self._value_bits[layer], self._slots, self._shift, query)
+        result = np.empty((num_rows, num_heads, dim), np.float32)
+        self._run_kernel(layer, query.view(np.float32), traits, _NO_SINKS, result)
+        narrow_rows(result.view(np.uint32).reshape(num_rows, -1), self._shift, out)
 
     def attend(self, layer: int, query: Tensor, key: Tensor, value: Tensor, traits: AttentionTraits) -> Tensor:
         write_kv(
@@ -107,23 +106,35 @@ class CpuPagedAttention:
     def _attend_short(self, layer: int, query: Tensor, value_dim: int, traits: AttentionTraits) -> Tensor:
         rows = query.transpose(0, 1).to(torch.float32, memory_format=torch.contiguous_format)
         out = torch.empty(rows.shape[0], rows.shape[1], value_dim)
-        batch = self._batch
-        attend(
-            rows.numpy(),
-            self._key_bits[layer],
-            self._value_bits[layer],
-            self._shift,
-            self._short,
-            batch.row_starts,
-            batch.ends,
-            batch.tables,
-            traits.scaling,
-            traits.window,
-            float(traits.softcap),
-            _NO_SINKS if traits.sinks is None else traits.sinks.detach().float().numpy(),
-            out.numpy(),
-        )
+        sinks = _NO_SINKS if traits.sinks is None else traits.sinks.detach().float().numpy()
+        self._run_kernel(layer, rows.numpy(), traits, sinks, out.numpy())
         return out.to(query.dtype)
+
+    def _run_kernel(self, layer: int, query: Floats, traits: AttentionTraits, sinks: Floats, out: Floats) -> None:
+        """The kernel over the short spans, on as many threads as there is work for."""
+        batch = self._batch
+
+        def run(sequences: NDArray[np.int64]) -> None:
+            attend(
+                query,
+                self._key_bits[layer],
+                self._value_bits[layer],
+                self._shift,
+                sequences,
+                batch.row_starts,
+                batch.ends,
+                batch.tables,
+                traits.scaling,
+                traits.window,
+                float(traits.softcap),
+                sinks,
+                out,
+            )
+
+        helped = [self._helpers.submit(run, share) for share in self._shares[1:]]
+        run(self._shares[0])
+        for future in helped:
+            future.result()
 
     def _gather(self, layer: int, sequence: int) -> tuple[Tensor, Tensor]:
         """Keys and values [kv heads, length, dim] of one sequence."""

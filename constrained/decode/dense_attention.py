@@ -15,16 +15,20 @@ def dense_attention(query: Tensor, key: Tensor, value: Tensor, traits: Attention
     query [heads, n, key dim], key [kv heads, L, key dim], value [kv heads, L, value dim] -> [n, heads, value dim].
     """
     groups = query.shape[0] // key.shape[0]
-    key, value = key.repeat_interleave(groups, dim=0), value.repeat_interleave(groups, dim=0)
-    if traits.softcap or traits.sinks is not None:
-        return _explicit(query, key, value, traits).transpose(0, 1)
     num_rows, num_keys = query.shape[1], key.shape[1]
     square = num_rows == num_keys and not (traits.window and traits.window < num_keys)
-    mask = None if square else _visible(num_rows, num_keys, traits.window, query.device)
-    out = scaled_dot_product_attention(
-        query[None], key[None], value[None], attn_mask=mask, is_causal=square, scale=traits.scaling
-    )
-    return out[0].transpose(0, 1)
+    if traits.softcap or traits.sinks is not None:
+        key, value = key.repeat_interleave(groups, dim=0), value.repeat_interleave(groups, dim=0)
+        return _explicit(query, key, value, traits).transpose(0, 1)
+    if square:
+        key, value = key.repeat_interleave(groups, dim=0), value.repeat_interleave(groups, dim=0)
+        out = scaled_dot_product_attention(query[None], key[None], value[None], is_causal=True, scale=traits.scaling)
+        return out[0].transpose(0, 1)
+    # The heads of a group stand below each other as rows, so that no key is copied for them.
+    rows = query.reshape(key.shape[0], groups * num_rows, -1)
+    mask = _visible(num_rows, num_keys, traits.window, query.device).repeat(groups, 1)
+    out = scaled_dot_product_attention(rows[None], key[None], value[None], attn_mask=mask, scale=traits.scaling)
+    return out[0].reshape(query.shape[0], num_rows, -1).transpose(0, 1)
 
 
 def _visible(num_rows: int, num_keys: int, window: int, device: torch.device) -> Tensor:

@@ -19,7 +19,7 @@ from torch import Tensor, nn
 from constrained.decode.attention import AttentionTraits
 from constrained.decode.batch import PackedBatch
 from constrained.decode.cpu_attention import CPU_DTYPES, CpuPagedAttention
-from constrained.decode.fused_kernels import add_and_norm, gated_silu, rotate
+from constrained.decode.fused_kernels import add_and_norm, rotate
 from constrained.decode.linears import linear_of
 
 _FAMILIES = ("LlamaForCausalLM", "MistralForCausalLM", "Qwen2ForCausalLM")
@@ -65,7 +65,7 @@ class FusedForward:
         self._eps = float(config.rms_norm_eps)
         self._num_heads, self._num_kv_heads = config.num_attention_heads, config.num_key_value_heads
         self._dim = int(getattr(config, "head_dim", None) or config.hidden_size // config.num_attention_heads)
-        self._width, self._inner = int(config.hidden_size), int(config.intermediate_size)
+        self._width = int(config.hidden_size)
         self._dtype = model.dtype
         self._bits, self._shift = CPU_DTYPES[model.dtype]
         self._layers = [_layer(layer, traits[i]) for i, layer in enumerate(body.layers)]
@@ -81,22 +81,18 @@ class FusedForward:
         self._backend.begin(batch)
         residual = self._embed(torch.from_numpy(batch.token_ids))
         cos, sin = self._turns(batch.positions)
-        normed, attended, gated = (self._empty(batch.num_rows, width) for width in self._widths)
+        normed, attended = (self._empty(batch.num_rows, width) for width in (self._width, self._num_heads * self._dim))
         delta = self._view(residual)[:0]
         for i, layer in enumerate(self._layers):
             self._add_and_norm(residual, delta, layer.norm, normed)
             self._attend(i, layer, layer.qkv(normed), cos, sin, attended)
             self._add_and_norm(residual, self._view(layer.out(attended)), layer.mlp_norm, normed)
-            gated_silu(self._view(layer.gate_up(normed)), self._shift, self._view(gated))
-            delta = self._view(layer.down(gated))
+            gate, up = layer.gate_up(normed).chunk(2, dim=1)
+            delta = self._view(layer.down(nn.functional.silu(gate).mul_(up)))
         rows = batch.logit_rows
         last, wanted = residual[torch.from_numpy(rows)], self._empty(len(rows), self._width)
         self._add_and_norm(last, delta[rows], self._norm, wanted)
         return self._head(wanted)
-
-    @property
-    def _widths(self) -> tuple[int, int, int]:
-        return self._width, self._num_heads * self._dim, self._inner
 
     def _attend(
         self, i: int, layer: _Layer, qkv: Tensor, cos: NDArray[np.float32], sin: NDArray[np.float32], out: Tensor

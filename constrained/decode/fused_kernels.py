@@ -9,12 +9,11 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from constrained.decode.attention_kernels import BLOCK_LEN, attend
+from constrained.decode.attention_kernels import BLOCK_LEN
 from constrained.decode.kernels import float_kernel, kernel
 
 Bits = NDArray[np.int32] | NDArray[np.uint16]
 Floats = NDArray[np.float32]
-_LOG2_E = np.float32(1.4426950408889634)
 
 
 @kernel
@@ -80,36 +79,6 @@ def add_and_norm(
 
 
 @float_kernel
-def gated_silu(
-    gate_up: Bits,  # [N, 2 I]
-    shift: int,
-    out: Bits,  # [N, I]
-) -> None:
-    """out = silu(gate) * up. The power of two is that of `attention_kernels`, on the fraction and the exponent bits."""
-    width = out.shape[1]
-    gate_bits, up_bits = np.empty(width, np.uint32), np.empty(width, np.uint32)
-    gates, ups = gate_bits.view(np.float32), up_bits.view(np.float32)
-    powers = np.empty(width, np.int32)
-    power = powers.view(np.float32)
-    for row in range(len(out)):
-        widen(gate_up[row, :width], shift, gate_bits)
-        widen(gate_up[row, width:], shift, up_bits)
-        for i in range(width):
-            x = min(max(-gates[i] * _LOG2_E, np.float32(-120.0)), np.float32(120.0))
-            whole = np.floor(x)
-            f = x - whole
-            powers[i] = (np.int32(whole) + 127) << 23
-            p = np.float32(1.8775767e-3)
-            p = p * f + np.float32(8.9893397e-3)
-            p = p * f + np.float32(5.5826318e-2)
-            p = p * f + np.float32(2.4015361e-1)
-            p = p * f + np.float32(6.9315308e-1)
-            p = p * f + np.float32(9.9999994e-1)
-            ups[i] *= gates[i] / (np.float32(1.0) + p * power[i])
-        narrow(up_bits, shift, out[row])
-
-
-@float_kernel
 def rotate(
     qkv: Bits,  # [N, all heads * dim], in place
     cos: Floats,  # [N, dim / 2]
@@ -165,7 +134,7 @@ def narrow_rows(source: NDArray[np.uint32], shift: int, target: Bits) -> None:
 
 
 @float_kernel
-def attend_layer(
+def turn_and_store(
     qkv: Bits,  # [N, (query heads + 2 kv heads) * dim]
     cos: Floats,  # [N, dim / 2]
     sin: Floats,
@@ -173,24 +142,8 @@ def attend_layer(
     values: Bits,
     slots: NDArray[np.int64],
     shift: int,
-    query_bits: NDArray[np.uint32],  # [N, query heads, dim], scratch
-    sequences: NDArray[np.int64],
-    row_starts: NDArray[np.int64],
-    ends: NDArray[np.int64],
-    tables: NDArray[np.int64],
-    scaling: float,
-    window: int,
-    sinks: Floats,
-    out_bits: NDArray[np.uint32],  # [N, query heads * dim], scratch
-    out: Bits,  # [N, query heads * dim]
+    query_bits: NDArray[np.uint32],  # [N, query heads, dim]
 ) -> None:
-    """One attention layer of decode rows in one call: rotate, store, attend, round."""
-    num_heads, dim = query_bits.shape[1], query_bits.shape[2]
-    rotate(qkv, cos, sin, num_heads + keys.shape[1], dim, shift)
+    """What comes before attention to decode rows, in one call: rotate, then `store`."""
+    rotate(qkv, cos, sin, query_bits.shape[1] + keys.shape[1], query_bits.shape[2], shift)
     store(qkv, keys, values, slots, shift, query_bits)
-    result = out_bits.view(np.float32).reshape(len(out), num_heads, dim)
-    queries = query_bits.view(np.float32)
-    attend(
-        queries, keys, values, shift, sequences, row_starts, ends, tables, scaling, window, 0.0, sinks, result
-    )  # fmt: skip
-    narrow_rows(out_bits, shift, out)

@@ -13,6 +13,8 @@ from typing import TypeGuard
 import torch
 from torch import Tensor, nn
 
+from constrained.decode.quantized import Int8Linear, joined
+
 
 class PackedLinear:
     """The product with one packed weight [out, in], and its bias."""
@@ -34,11 +36,13 @@ def can_pack() -> bool:
     return bool(torch._C._has_mkldnn and torch.ops.mkldnn._is_mkldnn_bf16_supported())
 
 
-def linear_of(layers: Seq[nn.Linear]) -> Callable[[Tensor], Tensor]:
+def linear_of(layers: Seq[nn.Linear | Int8Linear]) -> Callable[[Tensor], Tensor]:
     """One product in place of several that take the same input; their outputs lie side by side."""
+    if isinstance(layers[0], Int8Linear):
+        return joined(layers)
     weight = torch.cat([layer.weight.detach() for layer in layers]) if len(layers) > 1 else layers[0].weight.detach()
-    biases = [layer.bias for layer in layers]
-    bias = torch.cat([b.detach() for b in biases]) if all(b is not None for b in biases) else None
+    biases = [layer.bias.detach() for layer in layers if layer.bias is not None]
+    bias = torch.cat(biases) if biases else None
     if weight.dtype == torch.bfloat16 and can_pack():
         return PackedLinear(weight, bias)
     return lambda rows: nn.functional.linear(rows, weight, bias)

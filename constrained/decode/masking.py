@@ -5,6 +5,8 @@
 
 from __future__ import annotations
 
+from importlib.util import find_spec
+
 import torch
 from torch import Tensor
 
@@ -21,6 +23,15 @@ def allowed_tokens(table: Tensor, slots: Tensor, width: int) -> Tensor:
 def mask_logits(logits: Tensor, table: Tensor, slots: Tensor) -> Tensor:
     """Logits [B, V] with -inf wherever the row's bit is 0, and beyond the words."""
     return logits.masked_fill(~allowed_tokens(table, slots, logits.shape[1]), float("-inf"))
+
+
+def masked_scores(logits: Tensor, table: Tensor, slots: Tensor, inverses: Tensor) -> Tensor:
+    """Float32 [B, V]: `mask_logits`, times `inverses` [B]; one kernel where the device has Triton."""
+    if logits.is_cuda and find_spec("triton") is not None:
+        from constrained.decode import triton_masking
+
+        return triton_masking.masked_scores(logits, table, slots, inverses)
+    return mask_logits(logits.float(), table, slots) * inverses[:, None]
 
 
 def masked_argmax(logits: Tensor, table: Tensor, slots: Tensor) -> Tensor:

@@ -29,12 +29,14 @@ from constrained.decode.catalogue import ModelEntry as ModelEntry
 from constrained.decode.catalogue import list_models as list_models
 from constrained.decode.convert import prepare_default_model as prepare_default_model
 from constrained.decode.convert import without_bars
+from constrained.decode.quantized import quantize
 from constrained.errors import OptionError, RequestError, UnknownModelError
 from constrained.tokens.greedy import greedy_tokens
 from constrained.tokens.vocabulary import Vocabulary
 
 CHAT_END_TOKENS = ("<|im_end|>", "<|eot_id|>", "<|eom_id|>", "<end_of_turn>", "<|end|>", "<|return|>", "<|endoftext|>")
 DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16, "float16": torch.float16}
+INT8 = "int8"
 _UNLIMITED_CONTEXT_LEN = 32_768
 
 
@@ -106,17 +108,21 @@ def _refuse_surrogates(text: str, field: str) -> None:
 def load_model(name_or_path: str | Path | None = None, dtype: str | None = None, device: str | None = None) -> LoadedModel:
     """A model by local folder, hub id or the default's name (None: the default, converted first where it must be).
 
-    `dtype` is a key of `DTYPES` or "auto" (the model's own); None is bfloat16 on a CPU that computes in it, float32 on
-    other CPUs, the model's own on CUDA. `device` is CUDA where there is one, unless given. Raises `UnknownModelError`,
-    `OptionError`, `VocabularyError`.
+    `dtype` is a key of `DTYPES`, "auto" (the model's own) or "int8" (weights alone, on a CPU; all else as with None); None is
+    bfloat16 on a CPU that computes in it, float32 on other CPUs, the model's own on CUDA. `device` is CUDA where there is one,
+    unless given. Raises `UnknownModelError`, `OptionError`, `VocabularyError`.
     """
     place = _device(device)
-    number_type = _dtype(dtype, place)
+    number_type = _dtype(None if dtype == INT8 else dtype, place)
+    if dtype == INT8 and place.type != "cpu":
+        raise OptionError(f"int8 weights are computed on a CPU only, not on {place}", "dtype")
     name, source = _resolve(name_or_path)
     config = _causal_lm_config(name, source)
     hf, tokenizer = _weights_and_tokenizer(name, source, config, number_type)
     hf.to(place)  # type: ignore[arg-type]
     hf.eval().requires_grad_(False)  # type: ignore[no-untyped-call]
+    if dtype == INT8:
+        quantize(hf)
     eos_token_ids = _eos_token_ids(hf, tokenizer)
     num_logits = int(hf.get_output_embeddings().weight.shape[0])  # type: ignore[no-untyped-call]
     vocabulary = Vocabulary.from_tokenizer(tokenizer, size=num_logits, eos_token_ids=eos_token_ids)
@@ -212,7 +218,7 @@ def _dtype(dtype: str | None, device: torch.device) -> torch.dtype | str:
     if dtype == "auto":
         return dtype
     if dtype not in DTYPES:
-        raise OptionError(f"{dtype!r} is not one of auto, {', '.join(DTYPES)}", "dtype")
+        raise OptionError(f"{dtype!r} is not one of auto, {', '.join(DTYPES)}, {INT8}", "dtype")
     return DTYPES[dtype]
 
 

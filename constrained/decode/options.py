@@ -35,16 +35,18 @@ class ServedModel(Protocol):
 class EngineOptions:
     """`kv_bytes` bounds the KV memory, `max_waiting` the queue, `mask_rows` the rows kept on the device.
 
-    `fuse`: on a CPU, models of the Llama family are computed by our own forward pass; `pack_linears`: in bfloat16 on a CPU, all
-    others get linear layers of half the time. Both take a second copy of the weights. A sequence whose
-    mask is `mask_patience_s` late sits the step out. One whose reader leaves `max_unread` tokens lying pauses until they are
-    taken. `speculation` guesses tokens ahead; `draft_model` is the smaller model that it may ask, of the same vocabulary.
+    `prefix_caching`: what was computed for one prompt is found again by others. `fuse`: on a CPU, models of the Llama family
+    are computed by our own forward pass; `pack_linears`: in bfloat16 on a CPU, all others get linear layers of half the time.
+    Both take a second copy of the weights. A sequence whose mask is `mask_patience_s` late sits the step out. One whose reader
+    leaves `max_unread` tokens lying pauses until they are taken. `speculation` guesses tokens ahead; `draft_model` is the
+    smaller model that it may ask, of the same vocabulary.
     """
 
     limits: SchedulerLimits = field(default_factory=SchedulerLimits)
     max_waiting: int = 256
     kv_bytes: int = 2 << 30
     mask_rows: int = 4096
+    prefix_caching: bool = True
     fuse: bool = True
     pack_linears: bool = True
     mask_patience_s: float = 0.005

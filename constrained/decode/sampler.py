@@ -18,6 +18,7 @@ from constrained.decode.request import SamplingParams, TokenLogprob
 from constrained.decode.shaping import Adjustment, adjust
 from constrained.decode.truncation import truncate
 
+_LEAST_TEMPERATURE = 1e-30  # its inverse times a logit is a number still
 # dtype -> (integers of the same bits, magnitude bits, bits of +inf)
 _ORDERED = {torch.float32: (torch.int32, 0x7FFFFFFF, 0x7F800000), torch.bfloat16: (torch.int16, 0x7FFF, 0x7F80)}
 
@@ -102,7 +103,15 @@ class Sampler:
 
     def _choose(self, logits: Tensor, picks: Seq[Pick], slots: NDArray[np.int64]) -> NDArray[np.int64]:
         """Whatever is not plainly greedy, on a float32 copy of its rows."""
-        scores = self._masked(logits.to(torch.float32, copy=True), slots)
+        if self._kernels:
+            temperatures = [pick.params.temperature for pick in picks]
+            scores = self._masked(logits.to(torch.float32, copy=True), slots)
+        else:
+            # What no penalty waits for is divided by its temperature in the same pass.
+            early = [pick.params.temperature if pick.adjustment is None else 1.0 for pick in picks]
+            temperatures = [pick.params.temperature if pick.adjustment is not None else 1.0 for pick in picks]
+            inverses = torch.tensor([1.0 / max(t, _LEAST_TEMPERATURE) for t in early], device=logits.device)
+            scores = masking.masked_scores(logits, self._table, torch.from_numpy(slots).to(logits.device), inverses)
         adjust(scores, [pick.adjustment for pick in picks])
         tokens = np.empty(len(picks), np.int64)
         greedy = [i for i, pick in enumerate(picks) if pick.params.temperature == 0]
@@ -110,14 +119,14 @@ class Sampler:
         if greedy:
             tokens[greedy] = masking.finite_argmax(scores[greedy]).cpu().numpy()
         if random:
-            tokens[random] = self._draw(scores[random] if greedy else scores, [picks[i] for i in random])
+            chosen = scores[random] if greedy else scores
+            tokens[random] = self._draw(chosen, [picks[i] for i in random], [temperatures[i] for i in random])
         return tokens
 
-    def _draw(self, scores: Tensor, picks: Seq[Pick]) -> NDArray[np.int64]:
-        temperatures = torch.tensor([[pick.params.temperature] for pick in picks], device=scores.device)
+    def _draw(self, scores: Tensor, picks: Seq[Pick], temperatures: Seq[float]) -> NDArray[np.int64]:
         # The peak is subtracted first: a tiny temperature must not overflow.
         scores -= scores.amax(dim=-1, keepdim=True)
-        weights = torch.softmax(scores.div_(temperatures), dim=-1)
+        weights = torch.softmax(scores.div_(torch.tensor(temperatures, device=scores.device)[:, None]), dim=-1)
         truncate(weights, [pick.params for pick in picks])
         uniforms = np.array([pick.uniform for pick in picks])
         if not self._kernels:

@@ -24,6 +24,7 @@ from constrained.decode.sequence import Sequence
 from constrained.errors import OptionError
 
 SHORT_SPAN = 16  # tokens of output that one sequence may compute as a decode step
+_CONTEXT_STEP = 512  # tokens of context that make a prefilled token half a token dearer
 PATIENCE = 8  # overtakings that weigh as much as one level of priority
 
 
@@ -167,7 +168,7 @@ class Scheduler:
         for sequence in sorted(self.waiting, key=_turn):
             if len(self.running) >= self._limits.max_running:
                 return
-            if self._is_being_computed(sequence):
+            if self._blocks.remembers and self._is_being_computed(sequence):
                 continue
             if not self._take_blocks(sequence):
                 return
@@ -212,8 +213,10 @@ class Scheduler:
         for sequence in self.running:
             if _is_decoding(sequence) or sequence.is_thinking or budget <= 0:
                 continue
-            end = min(len(sequence.tokens), sequence.num_computed + budget)
-            budget -= end - sequence.num_computed
+            # A token costs more behind a long context: its attention grows with it.
+            weight = 2 + sequence.num_computed // _CONTEXT_STEP
+            end = min(len(sequence.tokens), sequence.num_computed + max(1, 2 * budget // weight))
+            budget -= (end - sequence.num_computed) * weight // 2
             work.append(Work(sequence, end))
         return work
 

@@ -159,6 +159,12 @@ class ArrayMatcher:
         self.history.append(place)
         return True
 
+    def accept_bytes(self, data: bytes) -> bool:
+        place = self.place.run(data)
+        if place is not None:
+            self.history.append(place)
+        return place is not None
+
     def rollback(self, n: int) -> None:
         if not 0 < n < len(self.history):
             raise ValueError(n)

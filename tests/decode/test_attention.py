@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 import torch
 
+from constrained.decode import cpu_attention
 from constrained.decode.attention import AttentionTraits, LayerShape
 from constrained.decode.attention_kernels import BLOCK_LEN
 from constrained.decode.batch import Span, pack
@@ -78,3 +79,18 @@ def test_what_an_earlier_owner_left_in_a_block_is_never_read() -> None:
         clean = torch.randn(2, 1, SHAPE.key_dim), torch.randn(2, 1, SHAPE.value_dim)
         out = backend.attend(0, query[:, :1], *clean, TRAITS["plain"])
         assert np.isfinite(out.numpy()).all(), kind
+
+
+@pytest.mark.parametrize("num_threads", [2, 3])
+def test_threads_share_the_work_and_change_nothing(num_threads: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(cpu_attention, "_TOKENS_A_THREAD", 8)
+    outputs = []
+    for threads in (1, num_threads):
+        monkeypatch.setattr(torch, "get_num_threads", lambda threads=threads: threads)
+        torch.manual_seed(1)
+        backend = CpuPagedAttention({0: SHAPE}, NUM_BLOCKS, torch.float32)
+        backend.begin(pack([Span([0] * n, 0, BLOCKS[i], 0) for i, n in enumerate((16, 9, 5))]))
+        parts = [torch.randn(heads, 30, dim) for heads, dim in ((NUM_HEADS, 22), (2, 22), (2, 12))]
+        outputs.append(backend.attend(0, *parts, TRAITS["plain"]))
+        assert len(backend._shares) == threads
+    assert torch.equal(*outputs)

@@ -8,7 +8,9 @@ import json
 import jsonschema
 import pytest
 
-from benchmarks.decode_throughput import CheckError, Run, check_documents, check_lengths, endless, main, run_engine
+from benchmarks.decode_measures import MEASURES
+from benchmarks.decode_runs import PERSON, CheckError, Run, check_documents, check_lengths, endless, run_engine
+from benchmarks.decode_throughput import main
 from constrained import compile_json_schema
 from constrained.decode.async_engine import AsyncEngine
 from constrained.decode.model import LoadedModel
@@ -21,8 +23,6 @@ def run_of(data: bytes, finish_reason: str) -> Run:
 
 
 def test_wrong_documents_and_lengths_are_seen(tiny: TinyModel) -> None:
-    from benchmarks.decode_throughput import PERSON
-
     grammar = compile_json_schema(PERSON, tiny.vocabulary)
     check_documents(run_of(b'{"name": "A', "length"), grammar)
     with pytest.raises(CheckError, match="prefix"):
@@ -49,8 +49,10 @@ def test_lengths_are_what_is_asked_for(tiny: TinyModel) -> None:
 @pytest.mark.model
 def test_the_benchmark_runs_and_its_checks_hold(real_model: LoadedModel, capsys: pytest.CaptureFixture[str]) -> None:
     assert not endless(real_model).eos_token_ids
-    assert main(["--batches", "2", "--tokens", "80", "--rounds", "1"]) == 0
+    assert main(["--batches", "2", "--tokens", "80", "--rounds", "1", "--measures", "cancel,ttft"]) == 0
     result = json.loads(capsys.readouterr().out.strip().splitlines()[-1])
     (row,) = result["rows"]
     assert row["batch"] == 2
     assert 0 < row["schema_tokens"] <= 160
+    assert [measure["name"] for measure in result["measures"]] == ["cancel", "ttft"]
+    assert set(MEASURES) >= {"cancel", "ttft"}

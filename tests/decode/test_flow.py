@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import time
 from typing import Any
 
@@ -10,7 +11,7 @@ import pytest
 
 from constrained.decode.request import Chunk, SamplingParams
 from constrained.decode.scheduler import PATIENCE, SchedulerLimits
-from constrained.errors import ContextLengthError, RequestError
+from constrained.errors import BudgetError, ContextLengthError, RequestError
 from tests.decode.mocks import ArrayGrammar, ArrayMatcher, MockRow, Place, TinyModel
 from tests.decode.test_engine import PROMPTS, assert_array, engine, read, read_all, until
 from tests.decode.test_scheduler import make, run, sequence
@@ -110,6 +111,22 @@ def test_a_value_replaced_in_the_context_is_what_the_model_sees(tiny: TinyModel)
     changed, rest, expected = asyncio.run(main())
     length = 20 - (len(changed) - 70)
     assert rest.token_ids[-length:] == expected.token_ids[:length]
+
+
+def test_a_document_goes_on_behind_a_prefix(tiny: TinyModel) -> None:
+    async def main() -> list[Chunk]:
+        async with engine(tiny) as e:
+            grammar = ArrayGrammar(tiny.vocabulary)
+            with pytest.raises(RequestError, match="prefix"):
+                e.submit([1], SamplingParams(), grammar, prefix=b"[3")
+            with pytest.raises(BudgetError):
+                e.submit([1], SamplingParams(max_tokens=2), grammar, prefix=b"[[[")
+            params = [SamplingParams(seed=i, max_tokens=12) for i in range(4)]
+            return await read_all([e.submit([1, *b"[1,["], each, grammar, prefix=b"[1,[") for each in params])
+
+    for chunk in asyncio.run(main()):
+        assert chunk.finish_reason == "stop"
+        assert isinstance(json.loads(b"[1,[" + chunk.data), list)
 
 
 def test_what_cannot_be_steered_is_refused(tiny: TinyModel) -> None:

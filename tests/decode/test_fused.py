@@ -9,7 +9,7 @@ import pytest
 import torch
 from transformers import GPT2Config, LlamaConfig, MistralConfig, PreTrainedConfig, Qwen2Config
 
-from constrained.decode.fused_kernels import add_and_norm, gated_silu, narrow_rows
+from constrained.decode.fused_kernels import add_and_norm, narrow_rows
 from constrained.decode.options import EngineOptions
 from constrained.decode.preparation import prepare
 from constrained.decode.runner import ModelRunner
@@ -96,11 +96,6 @@ def bits(tensor: torch.Tensor) -> Any:
 @pytest.mark.parametrize(("dtype", "shift"), [(torch.float32, 0), (torch.bfloat16, 16)])
 def test_kernels_equal_torch(dtype: torch.dtype, shift: int) -> None:
     torch.manual_seed(0)
-    gate_up = (torch.randn(5, 96) * 20).to(dtype)
-    out = torch.empty(5, 48, dtype=dtype)
-    gated_silu(bits(gate_up), shift, bits(out))
-    gate, up = gate_up.float().chunk(2, dim=1)
-    assert torch.allclose(out.float(), torch.nn.functional.silu(gate) * up, rtol=1e-2 if shift else 1e-5, atol=1e-6)
     residual, delta, weight = torch.randn(5, 48).to(dtype), torch.randn(5, 48).to(dtype), torch.rand(48)
     expected_sum = residual + delta
     normed = torch.empty(5, 48, dtype=dtype)

@@ -167,3 +167,13 @@ def test_the_cache_gives_way_and_outputs_stay(tiny: TinyModel) -> None:
     tight, roomy = asyncio.run(main(6)), asyncio.run(main(60))
     assert [c.token_ids for c in tight] == [c.token_ids for c in roomy]
     assert sum(c.usage.cached_tokens for c in tight) < sum(c.usage.cached_tokens for c in roomy)
+
+
+def test_nothing_is_found_again_where_that_is_switched_off(tiny: TinyModel) -> None:
+    async def main() -> list[Chunk]:
+        async with engine(tiny, prefix_caching=False) as e:
+            return [await read(e.submit([7] * 80, GREEDY)) for _ in range(2)]
+
+    first, second = asyncio.run(main())
+    assert first.usage.cached_tokens == second.usage.cached_tokens == 0
+    assert first.token_ids == second.token_ids

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from itertools import count
+from itertools import count, pairwise
 from typing import Any
 
 import pytest
@@ -112,3 +112,13 @@ def test_removal_frees_a_waiting_sequence_too() -> None:
 def test_limits_under_which_nothing_would_move_are_refused(name: str) -> None:
     with pytest.raises(OptionError, match=name):
         SchedulerLimits(**{name: 0})
+
+
+def test_chunks_behind_a_long_context_are_smaller() -> None:
+    scheduler, _ = make(num_blocks=1000, prefill_busy=64, prefill_idle=64)
+    scheduler.add(sequence(2500))
+    sizes = [end - start for start, end in (run(scheduler)[0] for _ in range(40))]
+    assert sizes[:8] == [64] * 8
+    assert sizes[8] == 42
+    assert all(a >= b for a, b in pairwise(sizes))
+    assert min(sizes) >= 16
