@@ -9,6 +9,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from constrained.batch import BatchMatcher as BatchMatcher
     from constrained.compiled import CompiledGrammar as CompiledGrammar
     from constrained.compiled import check_json_schema as check_json_schema
     from constrained.compiled import compile_json_schema as compile_json_schema
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 _HOMES = {
+    "BatchMatcher": "constrained.batch",
     "CompileOptions": "constrained.options",
     "CompiledGrammar": "constrained.compiled",
     "MaskRow": "constrained.tokens.rows",

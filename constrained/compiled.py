@@ -73,6 +73,7 @@ class Engine:
         self.masks = masks
         self.closings = closings
         self.forced_run = forced
+        self.vocabulary = vocabulary
         self.trie = shared.trie
         self.store = shared.store
         self.speller = Speller(vocabulary)

@@ -18,7 +18,7 @@ BASE = frozenset({"constrained.errors", "constrained.options", "constrained.guid
 TOKENS = BASE | {"constrained.tokens"}
 GRAMMAR = BASE | {"constrained.grammar"}
 AUTOMATON = TOKENS | GRAMMAR | {"constrained.automaton"}
-MATCHER = AUTOMATON | {"constrained.matcher", "constrained.compiled"}
+MATCHER = AUTOMATON | {"constrained.matcher", "constrained.batch", "constrained.compiled"}
 DECODE = MATCHER | {"constrained.decode"}
 STREAM = BASE | {"constrained.stream"}
 CLIENT = STREAM | {"constrained.client", "schemas"}
@@ -35,6 +35,7 @@ MAY_IMPORT: dict[str, frozenset[str]] = {
     "constrained.grammar": GRAMMAR,
     "constrained.automaton": AUTOMATON,
     "constrained.matcher": AUTOMATON,
+    "constrained.batch": MATCHER,
     "constrained.compiled": MATCHER,
     "constrained.text_grammars": MATCHER,
     "constrained.decode": DECODE,
