@@ -6,7 +6,6 @@ in it leads to. Whatever the table does not know is asked of the sequence's own 
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -54,7 +53,9 @@ class BatchMatcher:
         self._grow(capacity)
         self._transitions = Transitions()
         self._states: list[State] = []
-        self._numbers: dict[State, int] = {}
+        self._numbers: dict[tuple[State, bytes | None], int] = {}
+        self._nothing = rows_of(vocabulary).store.intern(np.zeros(vocabulary.num_words, np.uint32))
+        self._rows: list[MaskRow] = []
         self._facts: Int64 = np.empty((3, 0), np.int64)
         self._forget()
 
@@ -71,6 +72,7 @@ class BatchMatcher:
         slot = self._free.pop()
         self._matchers[slot] = matcher
         matcher.give_back = partial(self._give_back, slot)
+        self._take(slot)
         return slot
 
     def remove(self, slot: int) -> Matcher:
@@ -96,13 +98,12 @@ class BatchMatcher:
 
     def row_ids(self, slots: ArrayLike) -> Int64:
         """The ids of the mask rows of `slots`, int64 [n] (see `mask_row`)."""
-        return self._facts_of(slots, ROW, lambda matcher: matcher.mask_row().id)
+        return self._facts_of(slots, ROW)
 
     def mask_row(self, slot: int) -> MaskRow:
         """The mask row of one slot, with its words."""
-        number = int(self._current[slot])
-        row = self._states[number].row if number > TERMINATED else None
-        return row or self.matcher(slot).mask_row()
+        self.row_ids([slot])
+        return self._rows[int(self._current[slot])]
 
     def accept_tokens(self, slots: ArrayLike, token_ids: ArrayLike) -> Bool:
         """Go on with one token in each of `slots`; bool [n], False where it is not allowed and nothing changed."""
@@ -131,43 +132,60 @@ class BatchMatcher:
     def tokens_to_end(self, slots: ArrayLike) -> Int64:
         """`Matcher.min_tokens_to_end` of `slots`, int64 [n]."""
         slots = np.asarray(slots, np.int32)
-        found = self._facts_of(slots, TO_END, lambda matcher: matcher.min_tokens_to_end)
+        found = self._facts_of(slots, TO_END)
         for i in np.flatnonzero(self._has_plan[slots]).tolist():
             found[i] = self.matcher(int(slots[i])).min_tokens_to_end
         return found
 
     def has_ended(self, slots: ArrayLike) -> Bool:
         """Whether each of `slots` is terminated or complete: nothing but its end may follow; bool [n]."""
-        return self._facts_of(slots, ENDED, lambda matcher: int(matcher.is_terminated or matcher.is_complete)) > 0
+        return self._facts_of(slots, ENDED) > 0
 
     # -- between slots and matchers
 
-    def _facts_of(self, slots: ArrayLike, which: int, ask: Callable[[Matcher], int]) -> Int64:
+    def _facts_of(self, slots: ArrayLike, which: int) -> Int64:
         slots = np.asarray(slots, np.int32)
         found: Int64 = np.empty(len(slots), np.int64)
         if gather(slots, self._current, self._facts, which, found):
             for i in np.flatnonzero(found < 0).tolist():
-                slot = int(slots[i])
-                found[i] = ask(self.matcher(slot))
-                self._take(slot)
+                found[i] = self._ask(int(slots[i]), which)
         return found
+
+    def _ask(self, slot: int, which: int) -> int:
+        """One fact of the state of a slot, from its matcher; noted where it is the state's and not of a plan."""
+        matcher = self.matcher(slot)
+        self._take(slot)
+        number = int(self._current[slot])
+        if number == TERMINATED:
+            return int(self._facts[which, number])
+        fact = self._fact(matcher, number, which)
+        self._take(slot)
+        if which != TO_END or not matcher.has_plan:
+            self._facts[which, number] = fact
+        return fact
+
+    def _fact(self, matcher: Matcher, number: int, which: int) -> int:
+        if which == TO_END:
+            return matcher.min_tokens_to_end
+        if which == ENDED:
+            return int(matcher.is_complete)
+        row = self._rows[number] = matcher.mask_row()
+        return row.id
 
     def _accept(self, slot: int, token: int) -> bool:
         matcher = self.matcher(slot)
-        before = matcher.state
+        before, state, is_in_key = self._number(matcher), matcher.state, matcher.open_key is not None
         is_accepted = matcher.accept_token(token)
         self._take(slot)
-        if is_accepted and (matcher.is_final or before.next.get(token) is matcher.state):
-            self._transitions.put(self._number(before), token, int(self._current[slot]))
+        if is_accepted and (is_in_key or matcher.is_final or state.next.get(token) is matcher.state):
+            self._transitions.put(before, token, int(self._current[slot]))
         return is_accepted
 
     def _take(self, slot: int) -> None:
         """The slot stands where its matcher does."""
         matcher = self._matchers[slot]
         assert matcher is not None
-        number = self._number(matcher.state)
-        self._learn(number, matcher.state)
-        self._current[slot] = TERMINATED if matcher.is_final else number
+        self._current[slot] = TERMINATED if matcher.is_final else self._number(matcher)
         self._has_plan[slot] = matcher.has_plan
 
     def _give_back(self, slot: int) -> None:
@@ -183,31 +201,28 @@ class BatchMatcher:
 
     # -- what is known of states
 
-    def _number(self, state: State) -> int:
-        number = self._numbers.get(state)
+    def _number(self, matcher: Matcher) -> int:
+        """The number of where a matcher stands: its state, and the open key that what follows may depend on."""
+        place = matcher.state, matcher.open_key
+        number = self._numbers.get(place)
         if number is None:
-            number = self._numbers[state] = len(self._states)
-            self._states.append(state)
+            number = self._numbers[place] = len(self._states)
+            self._states.append(matcher.state)
+            self._rows.append(self._nothing)
             if number >= self._facts.shape[1]:
                 self._facts = np.concatenate([self._facts, np.full_like(self._facts, -1)], axis=1)
         return number
-
-    def _learn(self, number: int, state: State) -> None:
-        """Note what holds for a state whatever led to it."""
-        self._facts[ROW, number] = -1 if state.row is None else state.row.id
-        self._facts[TO_END, number] = -1 if state.tokens_to_end is None else state.tokens_to_end
-        self._facts[ENDED, number] = -1 if state.is_complete is None else int(state.is_complete)
 
     def _forget(self) -> None:
         """Begin with nothing known but the state of terminated sequences."""
         for slot in range(len(self._current)):
             self._give_back(slot)
-        nothing = rows_of(self.vocabulary).store.intern(np.zeros(self.vocabulary.num_words, np.uint32))
         self._transitions = Transitions()
         self._states = [State((), is_accepting=False)]
+        self._rows = [self._nothing]
         self._numbers.clear()
         self._facts = np.full((3, 1024), -1, np.int64)
-        self._facts[:, TERMINATED] = nothing.id, 0, 1
+        self._facts[:, TERMINATED] = self._nothing.id, 0, 1
 
     def _grow(self, extra: int) -> None:
         begin = len(self._current)

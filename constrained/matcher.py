@@ -306,6 +306,11 @@ class Matcher:
         return self._state
 
     @property
+    def open_key(self) -> bytes | None:
+        """What the future may depend on beside the state (`Automaton.open_key`)."""
+        return self._engine.automaton.open_key(self._state, self._history())
+
+    @property
     def is_final(self) -> bool:
         """`is_terminated`, as far as the matcher itself went."""
         return self._is_terminated

@@ -167,6 +167,16 @@ class Automaton:
         """Whether a frame of the state has free keys already: then what may follow depends on what led to it."""
         return any(self.cells.seen[thread[5]] for thread in state.threads)
 
+    def open_key(self, state: State, history: bytes | bytearray) -> bytes | None:
+        """The key that is being read, as it is written, where there is one; `history` led to `state`.
+
+        State and open key together decide all that may follow: nothing else of the history is ever asked.
+        """
+        is_open = any(
+            thread[0] >= strings.FREE and self.locals.info.array[thread[4], tables.TAGS] >= 0 for thread in state.threads
+        )
+        return open_string(history) if is_open else None
+
     @property
     def content(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """The tables of the string machine, in the order in which kernels take them."""
