@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from constrained.text_grammars import compile_regex as compile_regex
     from constrained.tokens.rows import MaskRow as MaskRow
     from constrained.tokens.vocabulary import Vocabulary as Vocabulary
+    from constrained.warming import warm_up as warm_up
 
 __version__ = "0.1.0"
 
@@ -37,6 +38,7 @@ _HOMES = {
     "compile_json_schema": "constrained.compiled",
     "compile_lark": "constrained.text_grammars",
     "compile_regex": "constrained.text_grammars",
+    "warm_up": "constrained.warming",
 }
 __all__ = sorted(_HOMES)
 

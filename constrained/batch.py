@@ -55,7 +55,7 @@ class BatchMatcher:
         self._states: list[State] = []
         self._numbers: dict[tuple[State, bytes | None], int] = {}
         self._nothing = rows_of(vocabulary).store.intern(np.zeros(vocabulary.num_words, np.uint32))
-        self._rows: list[MaskRow] = []
+        self._rows: list[MaskRow | None] = []
         self._facts: Int64 = np.empty((3, 0), np.int64)
         self._forget()
 
@@ -102,8 +102,14 @@ class BatchMatcher:
 
     def mask_row(self, slot: int) -> MaskRow:
         """The mask row of one slot, with its words."""
-        self.row_ids([slot])
-        return self._rows[int(self._current[slot])]
+        row = self._rows[int(self._current[slot])] if self._current[slot] != AWAY else None
+        if row is None:
+            matcher = self.matcher(slot)
+            row = matcher.mask_row()
+            self._take(slot)
+            if self._current[slot] > TERMINATED:
+                self._rows[int(self._current[slot])] = row
+        return row
 
     def accept_tokens(self, slots: ArrayLike, token_ids: ArrayLike) -> Bool:
         """Go on with one token in each of `slots`; bool [n], False where it is not allowed and nothing changed."""
@@ -152,41 +158,40 @@ class BatchMatcher:
         return found
 
     def _ask(self, slot: int, which: int) -> int:
-        """One fact of the state of a slot, from its matcher; noted where it is the state's and not of a plan."""
+        """One fact of where a slot stands, from its matcher; noted where it holds whenever that place is reached."""
         matcher = self.matcher(slot)
+        fact = self._fact(matcher, which)
         self._take(slot)
         number = int(self._current[slot])
-        if number == TERMINATED:
-            return int(self._facts[which, number])
-        fact = self._fact(matcher, number, which)
-        self._take(slot)
-        if which != TO_END or not matcher.has_plan:
+        if number > TERMINATED and not (which == TO_END and matcher.has_plan):
             self._facts[which, number] = fact
         return fact
 
-    def _fact(self, matcher: Matcher, number: int, which: int) -> int:
+    def _fact(self, matcher: Matcher, which: int) -> int:
+        if which == ROW:
+            return matcher.mask_row().id
         if which == TO_END:
             return matcher.min_tokens_to_end
-        if which == ENDED:
-            return int(matcher.is_complete)
-        row = self._rows[number] = matcher.mask_row()
-        return row.id
+        return int(matcher.is_terminated or matcher.is_complete)
 
     def _accept(self, slot: int, token: int) -> bool:
         matcher = self.matcher(slot)
-        before, state, is_in_key = self._number(matcher), matcher.state, matcher.open_key is not None
+        before = AWAY if matcher.is_final or matcher.is_apart else self._number(matcher)
         is_accepted = matcher.accept_token(token)
         self._take(slot)
-        if is_accepted and (is_in_key or matcher.is_final or state.next.get(token) is matcher.state):
+        if is_accepted and before != AWAY and self._current[slot] != AWAY:
             self._transitions.put(before, token, int(self._current[slot]))
         return is_accepted
 
     def _take(self, slot: int) -> None:
-        """The slot stands where its matcher does."""
+        """The slot stands where its matcher does; where that place has no number, the matcher goes on by itself."""
         matcher = self._matchers[slot]
         assert matcher is not None
-        self._current[slot] = TERMINATED if matcher.is_final else self._number(matcher)
         self._has_plan[slot] = matcher.has_plan
+        if matcher.is_final:
+            self._current[slot] = TERMINATED
+        else:
+            self._current[slot] = AWAY if matcher.is_apart else self._number(matcher)
 
     def _give_back(self, slot: int) -> None:
         """The matcher takes over what the batch did for it."""
@@ -202,13 +207,16 @@ class BatchMatcher:
     # -- what is known of states
 
     def _number(self, matcher: Matcher) -> int:
-        """The number of where a matcher stands: its state, and the open key that what follows may depend on."""
+        """The number of where a matcher stands: its state, and the open key that what follows may depend on.
+
+        It does not depend on more (`Matcher.is_apart` is False).
+        """
         place = matcher.state, matcher.open_key
         number = self._numbers.get(place)
         if number is None:
             number = self._numbers[place] = len(self._states)
             self._states.append(matcher.state)
-            self._rows.append(self._nothing)
+            self._rows.append(None)
             if number >= self._facts.shape[1]:
                 self._facts = np.concatenate([self._facts, np.full_like(self._facts, -1)], axis=1)
         return number

@@ -311,6 +311,11 @@ class Matcher:
         return self._engine.automaton.open_key(self._state, self._history())
 
     @property
+    def is_apart(self) -> bool:
+        """Whether more than state and open key decides what may follow (`Automaton.awaits_item`)."""
+        return self._engine.automaton.awaits_item(self._state)
+
+    @property
     def is_final(self) -> bool:
         """`is_terminated`, as far as the matcher itself went."""
         return self._is_terminated

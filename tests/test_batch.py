@@ -3,18 +3,32 @@
 from __future__ import annotations
 
 import random
+from functools import cache
 from typing import Any
 
 import numpy as np
 import pytest
 
-from constrained import BatchMatcher, Matcher
+from constrained import BatchMatcher, CompiledGrammar, Matcher
 from constrained import batch as batch_module
 from tests.grammars import awkward_vocabulary, byte_vocabulary, grammar_of, random_choice
 from tests.test_matcher import SCHEMAS, cached_grammar
 
 EOS = awkward_vocabulary().size - 1
+UNIQUE = {"type": "array", "items": {"enum": [1, 2, "x", "y", {"a": 1}]}, "uniqueItems": True, "minItems": 1}
+NAMES = [*SCHEMAS, "unique"]
 OBSERVED = ("is_terminated", "is_accepting", "is_complete", "text", "min_tokens_to_end")
+
+
+def new_matcher(name: str) -> Matcher:
+    if name != "unique":
+        return cached_grammar(name).matcher()
+    return _unique().matcher()
+
+
+@cache
+def _unique() -> CompiledGrammar:
+    return grammar_of({"anyOf": [UNIQUE, {"type": "object", "additionalProperties": UNIQUE}]}, awkward_vocabulary())
 
 
 class Pairs:
@@ -25,9 +39,9 @@ class Pairs:
         self.alone: dict[int, Matcher] = {}
 
     def add(self, name: str) -> None:
-        slot = self.batch.add(cached_grammar(name).matcher())
+        slot = self.batch.add(new_matcher(name))
         assert slot not in self.alone
-        self.alone[slot] = cached_grammar(name).matcher()
+        self.alone[slot] = new_matcher(name)
 
     def check(self) -> None:
         slots = list(self.alone)
@@ -85,7 +99,7 @@ class Pairs:
         alone, outside = self.alone.pop(slot), self.batch.remove(slot)
         for name in OBSERVED:
             assert getattr(outside, name) == getattr(alone, name)
-        self.add(pick.choice(list(SCHEMAS)))
+        self.add(pick.choice(NAMES))
 
 
 @pytest.mark.parametrize("seed", range(6))
@@ -94,7 +108,7 @@ def test_a_batch_does_what_its_matchers_do_alone(seed: int, monkeypatch: pytest.
         monkeypatch.setattr(batch_module, "TRAIL_LEN", 3)
         monkeypatch.setattr(batch_module, "MAX_STATES", 40)
     pick, pairs = random.Random(seed), Pairs(1 + seed)
-    for name in [*SCHEMAS, "open", "keys"]:
+    for name in [*NAMES, "open", "keys", "unique", "unique"]:
         pairs.add(name)
     for _ in range(120):
         pairs.accept(pick)

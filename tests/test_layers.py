@@ -18,7 +18,7 @@ BASE = frozenset({"constrained.errors", "constrained.options", "constrained.guid
 TOKENS = BASE | {"constrained.tokens"}
 GRAMMAR = BASE | {"constrained.grammar"}
 AUTOMATON = TOKENS | GRAMMAR | {"constrained.automaton"}
-MATCHER = AUTOMATON | {"constrained.matcher", "constrained.batch", "constrained.compiled"}
+MATCHER = AUTOMATON | {"constrained.matcher", "constrained.batch", "constrained.compiled", "constrained.warming"}
 DECODE = MATCHER | {"constrained.decode"}
 STREAM = BASE | {"constrained.stream"}
 CLIENT = STREAM | {"constrained.client", "schemas"}
@@ -36,6 +36,7 @@ MAY_IMPORT: dict[str, frozenset[str]] = {
     "constrained.automaton": AUTOMATON,
     "constrained.matcher": AUTOMATON,
     "constrained.batch": MATCHER,
+    "constrained.warming": MATCHER,
     "constrained.compiled": MATCHER,
     "constrained.text_grammars": MATCHER,
     "constrained.decode": DECODE,
