@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from constrained.compiled import Engine
     from constrained.tokens.vocabulary import Vocabulary
 
+MAX_NEXT = 4096  # tokens that one state remembers
+
 
 class Matcher:
     """One sequence's position in a grammar; made by `CompiledGrammar.matcher`."""
@@ -81,6 +83,8 @@ class Matcher:
             return None
         after, depends = self._engine.automaton.advance(self._state, data, self._history())
         if after is not None and not depends:
+            if len(self._state.next) >= MAX_NEXT:
+                self._state.next.clear()
             self._state.next[token_id] = after
         return after
 

@@ -5,8 +5,6 @@ A keyword that asserts and has no rule is refused; one that no dialect knows is 
 
 from __future__ import annotations
 
-from typing import Any
-
 from constrained.errors import UnsupportedKeywordError
 from constrained.grammar.format_choice import FormatChoice
 from constrained.grammar.rules import applicators, containers, numbers, references, scalars, unevaluated, values
