@@ -15,6 +15,8 @@ if TYPE_CHECKING:
     from constrained.compiled import compile_json_schema as compile_json_schema
     from constrained.matcher import Matcher as Matcher
     from constrained.options import CompileOptions as CompileOptions
+    from constrained.saved import load_grammar as load_grammar
+    from constrained.saved import save_grammar as save_grammar
     from constrained.text_grammars import compile_choice as compile_choice
     from constrained.text_grammars import compile_json_object as compile_json_object
     from constrained.text_grammars import compile_lark as compile_lark
@@ -38,6 +40,8 @@ _HOMES = {
     "compile_json_schema": "constrained.compiled",
     "compile_lark": "constrained.text_grammars",
     "compile_regex": "constrained.text_grammars",
+    "load_grammar": "constrained.saved",
+    "save_grammar": "constrained.saved",
     "warm_up": "constrained.warming",
 }
 __all__ = sorted(_HOMES)

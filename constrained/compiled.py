@@ -149,6 +149,11 @@ class CompiledGrammar(ABC):
 
     @property
     @abstractmethod
+    def source_of(self) -> tuple[str, Any]:
+        """What the grammar was compiled from: "schema", "regex", "choice" or "grammar" (Lark), and what the caller gave."""
+
+    @property
+    @abstractmethod
     def schema_hash(self) -> str:
         """SHA-256 of the canonical schema or of the grammar's source, hexadecimal."""
 
@@ -188,6 +193,10 @@ class SchemaGrammar(CompiledGrammar):
     def _make_engine(self) -> Engine:
         automaton, masks, closings = schema_parts(self._nodes, self.vocabulary, self.options)
         return Engine(automaton, masks, closings, partial(forced_run, automaton, masks), self.vocabulary)
+
+    @property
+    def source_of(self) -> tuple[str, Any]:
+        return "schema", self.schema
 
     @cached_property
     def schema_hash(self) -> str:
