@@ -20,12 +20,6 @@ if TYPE_CHECKING:
     from constrained.decode.async_engine import AsyncEngine
     from constrained.decode.model import LoadedModel
 
-WARM_UP_SCHEMA = {
-    "type": "object",
-    "properties": {"text": {"type": "string"}, "numbers": {"type": "array", "items": {"type": "number"}, "minItems": 1}},
-    "required": ["text", "numbers"],
-}
-
 
 class Generation(Protocol):
     """One sequence in the engine: its chunks, the last with a `finish_reason`."""
@@ -121,13 +115,5 @@ def load_backend(settings: Settings) -> ModelBackend:
         draft_model=load_model(settings.draft_model, settings.dtype) if settings.draft_model else None,
     )
     backend = ModelBackend(model, AsyncEngine(model, options), settings.schema_prompt)
-    _warm_up(backend)
+    constrained.warm_up(model.vocabulary)
     return backend
-
-
-def _warm_up(backend: ModelBackend) -> None:
-    """Walk through one document without the model, so that no request pays for the first use of kernels and shared rows."""
-    matcher = backend.compile(WARM_UP_SCHEMA, CompileOptions()).matcher()
-    while not matcher.is_complete:
-        matcher.mask_row()
-        matcher.accept_token(matcher.closing_token())

@@ -101,7 +101,7 @@ def run(rows: list[dict[str, Any]], vocabulary: NamedVocabulary, engines: Sequen
     for worker in workers:
         data["engines"][worker.engine] |= _about(worker)
     size = vocabulary.vocabulary.size
-    return {"vocabulary": vocabulary.name, "vocabulary_size": size, "machine": _machine(), **asdict(how), **data}
+    return {"vocabulary": vocabulary.name, "vocabulary_size": size, "machine": about_machine(), **asdict(how), **data}
 
 
 def _about(worker: Worker) -> dict[str, Any]:
@@ -109,7 +109,7 @@ def _about(worker: Worker) -> dict[str, Any]:
     return {name: getattr(worker, name) for name in names}
 
 
-def _machine() -> dict[str, Any]:
+def about_machine() -> dict[str, Any]:
     return {"python": platform.python_version(), "cpu": _cpu_name(), "load": round(os.getloadavg()[0], 2)}
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import threading
+from _thread import RLock
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from functools import cached_property, partial
@@ -13,8 +14,10 @@ import numpy as np
 
 from constrained.automaton.automaton import Automaton, Run, State
 from constrained.automaton.closing import Closings
+from constrained.automaton.contents import shared_contents
 from constrained.automaton.forced import forced_run
 from constrained.automaton.masks import Masks, rows_of
+from constrained.automaton.sizes import memory_bytes
 from constrained.grammar import texts
 from constrained.grammar.check import KeywordReport, SchemaReport, check_schema
 from constrained.grammar.location import Locations, NodeLocation
@@ -31,11 +34,13 @@ from constrained.tokens.vocabulary import Vocabulary
 
 __all__ = ["CompiledGrammar", "KeywordReport", "SchemaReport", "check_json_schema", "compile_json_schema"]
 
-MAX_STATES = 200_000
+FIRST_LOOK = 4096  # states from which on a grammar's memory is measured, each time that they have doubled
 
 
 class States(Protocol):
     """An automaton over bytes; see `Automaton`."""
+
+    lock: RLock
 
     @property
     def initial(self) -> State: ...
@@ -44,6 +49,10 @@ class States(Protocol):
     def num_states(self) -> int: ...
 
     def advance(self, state: State, data: bytes, history: bytes | bytearray = b"", /) -> tuple[State | None, bool]: ...
+
+    def open_key(self, state: State, history: bytes | bytearray, /) -> bytes | None: ...
+
+    def awaits_item(self, state: State, /) -> bool: ...
 
 
 class Rows(Protocol):
@@ -73,6 +82,7 @@ class Engine:
         self.masks = masks
         self.closings = closings
         self.forced_run = forced
+        self.vocabulary = vocabulary
         self.trie = shared.trie
         self.store = shared.store
         self.speller = Speller(vocabulary)
@@ -91,8 +101,8 @@ def schema_parts(nodes: Nodes, vocabulary: Vocabulary, options: CompileOptions) 
 class CompiledGrammar(ABC):
     """A grammar over a vocabulary, made by `compile_json_schema` and its kin. Immutable for its users, shared between threads.
 
-    Its caches grow with what is generated; past `MAX_STATES` a new set is begun, and the old one goes when its last
-    matcher goes.
+    Its caches grow with what is generated; past `Limits.max_states` or `Limits.max_memory_bytes` a new set is begun, and the
+    old one goes when its last matcher goes.
     """
 
     schema: Any
@@ -104,6 +114,7 @@ class CompiledGrammar(ABC):
         self.vocabulary = vocabulary
         self.options = options
         self._lock = threading.Lock()
+        self._next_look = min(options.limits.max_states, FIRST_LOOK)
         self._engine = self._make_engine()
 
     @abstractmethod
@@ -112,11 +123,34 @@ class CompiledGrammar(ABC):
 
     def matcher(self) -> Matcher:
         """A new matcher at the beginning of a document."""
-        if self._engine.automaton.num_states > MAX_STATES:
+        if self._engine.automaton.num_states > self._next_look:
             with self._lock:
-                if self._engine.automaton.num_states > MAX_STATES:
-                    self._engine = self._make_engine()
+                if self._engine.automaton.num_states > self._next_look:
+                    self._bound_memory()
         return Matcher(self._engine)
+
+    def _bound_memory(self) -> None:
+        limits, num_states = self.options.limits, self._engine.automaton.num_states
+        if num_states > limits.max_states or self.memory_bytes > limits.max_memory_bytes:
+            self._engine, num_states = self._make_engine(), 0
+        self._next_look = min(limits.max_states, max(2 * num_states, FIRST_LOOK))
+
+    @property
+    def memory_bytes(self) -> int:
+        """Bytes that the grammar takes with all that it remembers, without what the grammars of a vocabulary share.
+
+        It only grows, until a bound is reached. Measured anew at each call, about a microsecond an object.
+        """
+        engine = self._engine
+        with engine.automaton.lock:
+            contents = shared_contents("default"), shared_contents("permissive")
+            shared = (self.vocabulary, rows_of(self.vocabulary), engine.store, engine.trie, engine.token_bytes, *contents)
+            return memory_bytes(vars(self), shared)
+
+    @property
+    @abstractmethod
+    def source_of(self) -> tuple[str, Any]:
+        """What the grammar was compiled from: "schema", "regex", "choice" or "grammar" (Lark), and what the caller gave."""
 
     @property
     @abstractmethod
@@ -159,6 +193,10 @@ class SchemaGrammar(CompiledGrammar):
     def _make_engine(self) -> Engine:
         automaton, masks, closings = schema_parts(self._nodes, self.vocabulary, self.options)
         return Engine(automaton, masks, closings, partial(forced_run, automaton, masks), self.vocabulary)
+
+    @property
+    def source_of(self) -> tuple[str, Any]:
+        return "schema", self.schema
 
     @cached_property
     def schema_hash(self) -> str:

@@ -14,6 +14,7 @@
     |   |   +-- EmptyLanguageError       no text is in its language
     |   |   +-- GrammarFuelError         a limit ran out at the rule or terminal `name`
     |   +-- OptionError                  an option: bad value, or not built yet
+    |   +-- SavedGrammarError            a file that holds no grammar which this library can load
     |   +-- VocabularyError              a tokenizer whose bytes cannot be known exactly
     |   +-- UnsupportedModelError        a model that the engine cannot compute exactly
     |   +-- RequestError                 one field of a request; carries `field`
@@ -158,6 +159,12 @@ class OptionError(CallerError):
     @property
     def place(self) -> str | None:
         return self.option
+
+
+class SavedGrammarError(CallerError):
+    """A grammar that cannot be saved, or a file that is no saved grammar of this version and vocabulary."""
+
+    code = "invalid_saved_grammar"
 
 
 class VocabularyError(CallerError):

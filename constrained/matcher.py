@@ -6,6 +6,7 @@ what it shares with other matchers of the same grammar is.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -17,6 +18,9 @@ from constrained.tokens.rows import MaskRow, set_bits
 
 if TYPE_CHECKING:
     from constrained.compiled import Engine
+    from constrained.tokens.vocabulary import Vocabulary
+
+MAX_NEXT = 4096  # tokens that one state remembers
 
 
 class Matcher:
@@ -32,7 +36,9 @@ class Matcher:
         self._num_written = 0
         # The closing that is being followed, and where in the history it begins.
         self._plan: tuple[int, Spelling] | None = None
-        self.is_terminated = False
+        self._is_terminated = False
+        # Set while the matcher is in a `BatchMatcher`: has it hand over what it did, before anything else is done here.
+        self.give_back: Callable[[], None] | None = None
 
     # -- masks
 
@@ -45,7 +51,9 @@ class Matcher:
 
     def mask_row(self) -> MaskRow:
         """The allowed tokens as a shared, read-only row with an id (see `MaskRow`)."""
-        if self.is_terminated:
+        if self.give_back is not None:
+            self.give_back()
+        if self._is_terminated:
             return self._engine.nothing
         return self._state.row or self._engine.masks.row(self._state, self._history())
 
@@ -53,7 +61,9 @@ class Matcher:
 
     def accept_token(self, token_id: int) -> bool:
         """Go on with one token; False, and nothing changed, where it is not allowed. EOS ends the document."""
-        if self.is_terminated:
+        if self.give_back is not None:
+            self.give_back()
+        if self._is_terminated:
             return False
         after = self._state.next.get(token_id)
         if after is None:
@@ -73,6 +83,8 @@ class Matcher:
             return None
         after, depends = self._engine.automaton.advance(self._state, data, self._history())
         if after is not None and not depends:
+            if len(self._state.next) >= MAX_NEXT:
+                self._state.next.clear()
             self._state.next[token_id] = after
         return after
 
@@ -80,12 +92,14 @@ class Matcher:
         if not self._state.is_accepting:
             return False
         self._move(self._state, b"")
-        self.is_terminated = True
+        self._is_terminated = True
         return True
 
     def accept_bytes(self, data: bytes) -> bool:
         """Go on with all of `data` as one step; False, and nothing changed, where it is not allowed."""
-        if self.is_terminated:
+        if self.give_back is not None:
+            self.give_back()
+        if self._is_terminated:
             return not data
         after: State | None = self._state
         if data:
@@ -102,6 +116,8 @@ class Matcher:
 
     def rollback(self, n: int) -> None:
         """Undo the last `n` accepts. Raises `ValueError` where there were fewer."""
+        if self.give_back is not None:
+            self.give_back()
         left = len(self._states) - n
         if not 0 <= left <= len(self._states):
             raise ValueError(f"cannot undo {n} accepts: there were {len(self._states)}")
@@ -115,28 +131,46 @@ class Matcher:
                 self._plan = None
         self._state = self._states[left]
         del self._states[left:], self._steps[left:]
-        self.is_terminated = False
+        self._is_terminated = False
 
     def fork(self) -> Matcher:
         """An independent matcher at the same position, with the same past."""
+        if self.give_back is not None:
+            self.give_back()
         twin = Matcher(self._engine)
         twin._state = self._state
         twin._states, twin._steps = list(self._states), list(self._steps)
         twin._written, twin._num_written = bytearray(self._written), self._num_written
         twin._plan = self._plan
-        twin.is_terminated = self.is_terminated
+        twin._is_terminated = self._is_terminated
         return twin
 
     # -- where it stands
 
     @property
+    def vocabulary(self) -> Vocabulary:
+        """The vocabulary that the matcher's tokens are of."""
+        return self._engine.vocabulary
+
+    @property
+    def is_terminated(self) -> bool:
+        """Whether the document was ended by an EOS token."""
+        if self.give_back is not None:
+            self.give_back()
+        return self._is_terminated
+
+    @property
     def is_accepting(self) -> bool:
         """Whether the document may end here."""
+        if self.give_back is not None:
+            self.give_back()
         return self._state.is_accepting
 
     @property
     def is_complete(self) -> bool:
         """Whether the document may end here and nothing but its end can follow."""
+        if self.give_back is not None:
+            self.give_back()
         state = self._state
         if state.is_complete is None:
             state.is_complete = state.is_accepting and not self._engine.masks.next_bytes(state, self._history())
@@ -145,6 +179,8 @@ class Matcher:
     @property
     def text(self) -> bytes:
         """All bytes accepted so far."""
+        if self.give_back is not None:
+            self.give_back()
         return bytes(self._history())
 
     def _history(self) -> bytearray:
@@ -157,7 +193,9 @@ class Matcher:
 
     def forced_bytes(self) -> bytes:
         """The longest run of bytes that every completion begins with (at most `automaton.forced.MAX_BYTES`)."""
-        return b"" if self.is_terminated else self._forced().data
+        if self.give_back is not None:
+            self.give_back()
+        return b"" if self._is_terminated else self._forced().data
 
     def forced_tokens(self) -> list[int]:
         """The first tokens of `forced_bytes` as the vocabulary's tokenizer spells them, as far as they hold whatever follows.
@@ -165,7 +203,9 @@ class Matcher:
         Each may be accepted in turn. Empty where nothing is forced, or where all of it may be spelled otherwise with what
         comes behind; see `tokens.speller` for what that rests on.
         """
-        if self.is_terminated:
+        if self.give_back is not None:
+            self.give_back()
+        if self._is_terminated:
             return []
         state = self._state
         if state.forced_tokens is not None:
@@ -192,7 +232,9 @@ class Matcher:
 
         Each token of a planned closing (`closing_token`, `closing_row`) makes it smaller by one at least.
         """
-        if self.is_terminated:
+        if self.give_back is not None:
+            self.give_back()
+        if self._is_terminated:
             return 0
         planned = self._planned()
         if planned is not None:
@@ -211,6 +253,8 @@ class Matcher:
 
         The completion is planned once and kept while tokens go along with it, also after other tokens were rolled back.
         """
+        if self.give_back is not None:
+            self.give_back()
         spelling, position = self._ending()
         return int(spelling.best[position]) if position < len(spelling.data) else min(self._engine.eos_token_ids)
 
@@ -220,7 +264,9 @@ class Matcher:
         By default the budget is `min_tokens_to_end`. EOS bits are set where the document may end. Raises `ValueError` for a
         budget that is smaller.
         """
-        if self.is_terminated:
+        if self.give_back is not None:
+            self.give_back()
+        if self._is_terminated:
             return self._engine.nothing
         spelling, position = self._ending()
         needed = int(spelling.counts[position]) + 1
@@ -229,7 +275,7 @@ class Matcher:
             raise ValueError(f"the document cannot be ended within {budget} tokens: it takes {needed}")
         words = np.zeros(len(self._engine.nothing.words), np.uint32)
         set_bits(words, tokens_along(self._engine.trie, spelling, position, budget - 1))
-        if self.is_accepting:
+        if self._state.is_accepting:
             set_bits(words, np.array(sorted(self._engine.eos_token_ids), np.int32))
         return self._engine.store.intern(words)
 
@@ -255,3 +301,37 @@ class Matcher:
 
     def _closing(self) -> bytes:
         return self._engine.closings.of(self._state, self._history())
+
+    # -- what `BatchMatcher` needs; none of it makes the batch hand over
+
+    @property
+    def state(self) -> State:
+        """The present state."""
+        return self._state
+
+    @property
+    def open_key(self) -> bytes | None:
+        """What the future may depend on beside the state (`Automaton.open_key`)."""
+        return self._engine.automaton.open_key(self._state, self._history())
+
+    @property
+    def is_apart(self) -> bool:
+        """Whether more than state and open key decides what may follow (`Automaton.awaits_item`)."""
+        return self._engine.automaton.awaits_item(self._state)
+
+    @property
+    def is_final(self) -> bool:
+        """`is_terminated`, as far as the matcher itself went."""
+        return self._is_terminated
+
+    @property
+    def has_plan(self) -> bool:
+        """Whether a closing was planned, so that `min_tokens_to_end` may be less than the state's."""
+        return self._plan is not None
+
+    def catch_up(self, states: Sequence[State], token_ids: Sequence[int], *, is_final: bool) -> None:
+        """Take over accepts that were made elsewhere; `states` are those on the way, from the present one to the new one."""
+        self._states += states[:-1]
+        self._steps += [self._engine.token_bytes[token] for token in token_ids]
+        self._state = states[-1]
+        self._is_terminated = is_final

@@ -27,12 +27,17 @@ class Limits:
     `timeout_s` is wall-clock time. `max_digits`: the longest run of digits that a number may have before its point, and behind
     it. `max_exponent_digits`: the longest run in its exponent, leading zeros included. So no number runs away; a schema that
     only longer numbers meet is one that nothing meets.
+
+    `max_states` and `max_memory_bytes` bound what a grammar remembers of its generations: past either, new matchers begin
+    with nothing remembered, while those that run go on as they are, and free what they share when the last of them goes.
     """
 
     max_nodes: int = 50_000
     max_alternatives: int = 1_000
     max_schema_depth: int = 500
     max_key_classes: int = 64
+    max_states: int = 200_000
+    max_memory_bytes: int = 256 << 20
     timeout_s: float = 10.0
     max_digits: int = 64
     max_exponent_digits: int = 3

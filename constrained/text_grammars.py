@@ -55,6 +55,10 @@ class TextGrammar(CompiledGrammar):
         return Documents(automaton, masks, closings, rows_of(self.vocabulary), Locations(nodes).root.types).start
 
     @property
+    def source_of(self) -> tuple[str, Any]:
+        return self._grammar.kind, self.source
+
+    @property
     def schema_hash(self) -> str:
         text = json.dumps({self._grammar.kind: self.source}, sort_keys=True)
         return hashlib.sha256(text.encode()).hexdigest()

@@ -18,7 +18,13 @@ BASE = frozenset({"constrained.errors", "constrained.options", "constrained.guid
 TOKENS = BASE | {"constrained.tokens"}
 GRAMMAR = BASE | {"constrained.grammar"}
 AUTOMATON = TOKENS | GRAMMAR | {"constrained.automaton"}
-MATCHER = AUTOMATON | {"constrained.matcher", "constrained.compiled"}
+MATCHER = AUTOMATON | {
+    "constrained.matcher",
+    "constrained.batch",
+    "constrained.compiled",
+    "constrained.warming",
+    "constrained.saved",
+}
 DECODE = MATCHER | {"constrained.decode"}
 STREAM = BASE | {"constrained.stream"}
 CLIENT = STREAM | {"constrained.client", "schemas"}
@@ -35,6 +41,9 @@ MAY_IMPORT: dict[str, frozenset[str]] = {
     "constrained.grammar": GRAMMAR,
     "constrained.automaton": AUTOMATON,
     "constrained.matcher": AUTOMATON,
+    "constrained.batch": MATCHER,
+    "constrained.warming": MATCHER,
+    "constrained.saved": MATCHER | {"constrained", "constrained.text_grammars"},
     "constrained.compiled": MATCHER,
     "constrained.text_grammars": MATCHER,
     "constrained.decode": DECODE,

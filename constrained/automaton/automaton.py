@@ -163,9 +163,31 @@ class Automaton:
         with self.lock:
             return self._intern(threads)
 
-    def has_keys(self, state: State) -> bool:
-        """Whether a frame of the state has free keys already: then what may follow depends on what led to it."""
-        return any(self.cells.seen[thread[5]] for thread in state.threads)
+    def needs_history(self, state: State) -> bool:
+        """Whether what may follow depends on what led to the state: its frame has free keys, or `awaits_item`."""
+        return any(self.cells.seen[thread[5]] for thread in state.threads) or self.awaits_item(state)
+
+    def awaits_item(self, state: State) -> bool:
+        """Whether the value of an item that is being read, or was just read, decides what may follow it."""
+        for *_, local, cell in state.threads:
+            while not self.locals.awaits_value(local):
+                if cell <= BOTTOM:
+                    break
+                local, cell = self.cells.local(cell), self.cells.parent(cell)
+            else:
+                return True
+        return False
+
+    def open_key(self, state: State, history: bytes | bytearray) -> bytes | None:
+        """The key that is being read, as it is written, where there is one; `history` led to `state`.
+
+        State and open key together decide all that may follow, unless the state `awaits_item`: nothing else of the history is
+        ever asked.
+        """
+        is_open = any(
+            thread[0] >= strings.FREE and self.locals.info.array[thread[4], tables.TAGS] >= 0 for thread in state.threads
+        )
+        return open_string(history) if is_open else None
 
     @property
     def content(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

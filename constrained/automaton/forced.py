@@ -50,9 +50,10 @@ def forced_run(automaton: Automaton, masks: Masks, state: State, history: bytes 
     so_far, is_settled = bytearray(history), True
     with automaton.lock:
         while not state.is_accepting and len(so_far) - len(history) < MAX_BYTES:
+            is_settled &= not automaton.needs_history(state)
             state, data, branches = _by_itself(automaton, state)
             so_far += data
-            is_settled &= not automaton.has_keys(state)
+            is_settled &= not automaton.needs_history(state)
             if state.is_accepting or branches:
                 break
             options = masks.next_bytes(state, so_far)
@@ -64,7 +65,7 @@ def forced_run(automaton: Automaton, masks: Masks, state: State, history: bytes 
             so_far += bytes(options)
             state, is_settled = after, is_settled and not depends
         data = bytes(so_far[len(history) :])
-        is_settled &= not automaton.has_keys(state)
+        is_settled &= not automaton.needs_history(state)
         return Run(data, tuple(masks.next_bytes(state, so_far)) if data else (), is_settled)
 
 
@@ -125,7 +126,11 @@ def _go(out, thread, num_cells, arrays):  # type: ignore[no-untyped-def]  # numb
                 break
             only, kind, edge = byte, result, which
             next_lex, next_esc, next_need, next_room, next_local = lex2, esc2, need2, room2, local2
-        if only < 0 or kind == KEY_EXIT or (kind == EDGE and (edges[edge, tables.NEXT] >= 0 or num_cells >= len(cells))):
+        if only < 0 or kind == KEY_EXIT:
+            break
+        if kind == EDGE and (
+            edges[edge, tables.NEXT] >= 0 or edges[edge, tables.KIND] == tables.ASK or num_cells >= len(cells)
+        ):
             break
         lex, esc, need, room, local = next_lex, next_esc, next_need, next_room, next_local
         if kind == EDGE:

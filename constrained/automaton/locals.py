@@ -271,6 +271,11 @@ class Locals:
         progress = replace(here.progress, seen=here.progress.seen | {content.decode()})
         return self.index(replace(here, progress=progress))
 
+    def awaits_value(self, local: int) -> bool:
+        """Whether the value of the item that ends before a local state decides what follows."""
+        here = self.states[local]
+        return isinstance(here, ArrayNext) and self.array_plans[here.plan].awaits_value(here.standing)
+
     def with_value(self, local: int, value: str) -> int | None:
         """The local state of the next item, when the one just read has this value; None where no item may follow."""
         here = self.states[local]

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from functools import partial
+from threading import Lock
 from typing import Any
 
 Encode = Callable[[str], list[int]]
@@ -18,17 +19,30 @@ _ANCHOR = "\n"
 def encoder_of(tokenizer: Any, token_bytes: Mapping[int, bytes]) -> Encode:
     """Token ids of a text as it would stand in the middle of a document, without special tokens or a dummy prefix.
 
-    Safe between threads where the tokenizer's own `encode` is. What the ids spell is for the caller to check: a normalizer
+    Safe between threads for a tokenizer with a Rust backend. What the ids spell is for the caller to check: a normalizer
     may change a text, and a special token's name in it becomes that token.
     """
     backend = getattr(tokenizer, "backend_tokenizer", None)
-    encode = partial(_encode_fast, backend) if backend is not None else partial(_encode_slow, tokenizer)
-    added = b"".join(token_bytes.get(token, b"") for token in encode("a")).removesuffix(b"a")
+    encode = partial(_encode_slow, tokenizer) if backend is None else _OwnBackend(backend)
+    added = b"".join(token_bytes.get(token, b"") for token in _encode_slow(tokenizer, "a")).removesuffix(b"a")
     return partial(_encode_anchored, encode, token_bytes, added + _ANCHOR.encode()) if added else encode
 
 
-def _encode_fast(backend: Any, text: str) -> list[int]:
-    return list(backend.encode(text, add_special_tokens=False).ids)
+class _OwnBackend:
+    """A Rust backend, copied at the first use: one that its tokenizer sets up for padding meanwhile refuses to encode."""
+
+    def __init__(self, backend: Any) -> None:
+        self._source = backend
+        self._copy: Any = None
+        self._lock = Lock()
+
+    def __call__(self, text: str) -> list[int]:
+        if self._copy is None:
+            with self._lock:
+                if self._copy is None:
+                    self._copy = type(self._source).from_str(self._source.to_str())
+                    self._copy.no_truncation()
+        return list(self._copy.encode(text, add_special_tokens=False).ids)
 
 
 def _encode_slow(tokenizer: Any, text: str) -> list[int]:

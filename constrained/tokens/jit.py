@@ -17,6 +17,7 @@ from numba.extending import intrinsic
 from numba.np.arrayobj import make_array
 
 PACKAGES = ("tokens", "automaton")
+KERNELS: list[Any] = []  # all that there are, in the order in which their modules were loaded
 
 
 @cache
@@ -34,6 +35,7 @@ def kernel(function: Callable[..., Any]) -> Any:
     """Compile `function` on first use, without the GIL; the machine code is kept on disk beside the source."""
     compiled: Any = njit(cache=True, nogil=True)(function)
     compiled._cache._cache_file._source_stamp = _stamp()
+    KERNELS.append(compiled)
     return compiled
 
 

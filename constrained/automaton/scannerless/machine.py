@@ -93,6 +93,14 @@ class Machine:
                 break
         return here, False
 
+    def open_key(self, _state: State, _history: bytes | bytearray) -> bytes | None:
+        """None: a state knows all that led to it."""
+        return None
+
+    def awaits_item(self, _state: State) -> bool:
+        """False: a state knows all that led to it."""
+        return False
+
     def step(self, state: TextState, byte: int) -> TextState | None:
         """The state after one byte; None where it leads nowhere."""
         with self.lock:
