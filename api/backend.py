@@ -105,6 +105,7 @@ def load_backend(settings: Settings) -> ModelBackend:
     from constrained.decode.options import EngineOptions
     from constrained.decode.scheduler import SchedulerLimits
     from constrained.decode.speculation import Speculation
+    from constrained.warming import warm_up
 
     model = load_model(settings.model, settings.dtype)
     options = EngineOptions(
@@ -115,5 +116,5 @@ def load_backend(settings: Settings) -> ModelBackend:
         draft_model=load_model(settings.draft_model, settings.dtype) if settings.draft_model else None,
     )
     backend = ModelBackend(model, AsyncEngine(model, options), settings.schema_prompt)
-    constrained.warm_up(model.vocabulary)
+    warm_up(model.vocabulary)
     return backend
