@@ -416,9 +416,9 @@ def test_options_with_unknown_values() -> None:
 
 
 def test_fuel_names_the_place() -> None:
-    pairs = [{"anyOf": [{"required": [f"a{i}"]}, {"required": [f"b{i}"]}]} for i in range(12)]
+    pairs = [{"anyOf": [{"minItems": i + 1}, {"contains": {"const": i}}]} for i in range(12)]
     with pytest.raises(FuelError, match="max_alternatives") as caught:
-        grammar_of({"properties": {"x": {"type": "object", "allOf": pairs}}})
+        grammar_of({"properties": {"x": {"type": "array", "allOf": pairs}}})
     assert caught.value.pointer == "/properties/x"
     with pytest.raises(FuelError, match="max_nodes"):
         grammar_of({"properties": {f"p{i}": {"maxLength": i} for i in range(20)}}, limits=Limits(max_nodes=10))
