@@ -11,7 +11,6 @@ import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from itertools import islice
-from math import prod
 from threading import RLock, get_ident
 from typing import Any
 
@@ -45,7 +44,6 @@ from constrained.grammar.string_sets import UNBOUNDED, StringSet
 from constrained.options import CompileOptions
 
 INFINITE = 1 << 60
-_FACTOR_ABOVE = 64  # arms of a product beyond which alternatives of objects become clauses
 _GLANCE = 3  # how deep `are_disjoint` looks into required members
 
 
@@ -285,9 +283,16 @@ class Nodes:
 
     def product(self, sub: Subschema, parts: list[list[Arm]]) -> list[Arm]:
         """The arms that meet one arm of every part, without those that leave no kind of value."""
+        try:
+            return self._multiply(sub, parts)
+        except FuelError:
+            fewer = sorted((factored(part, self._is_nothing) for part in parts), key=len)
+            if list(map(len, fewer)) == sorted(map(len, parts)):
+                raise
+            return self._multiply(sub, fewer)
+
+    def _multiply(self, sub: Subschema, parts: list[list[Arm]]) -> list[Arm]:
         arms = [ANY]
-        if prod(len(part) for part in parts) > _FACTOR_ABOVE:
-            parts = sorted((factored(part, self._is_nothing) for part in parts), key=len)
         for part in parts:
             found: list[Arm] = []
             for a in arms:

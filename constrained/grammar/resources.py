@@ -85,6 +85,12 @@ class Library:
         self._read()
         return self._resources[base]
 
+    def dynamic(self, base: str) -> Mapping[str, Place]:
+        """The dynamic anchors of a resource; none where `base` names a place that no reference may enter by its URI."""
+        self._read()
+        found = self._resources.get(base)
+        return found.dynamic if found is not None else {}
+
     def enter(self, place: Place) -> None:
         """Take note of a resource that begins at `place`."""
         self._read()

@@ -99,7 +99,7 @@ class SchemaDocument:
         """The scope inside the resource `base`: the dynamic anchors that it has and no resource around it."""
         main = self._library.resource(self._library.root.base).dynamic
         known = main.keys() | {name for name, _ in scope}
-        new = [(name, base) for name in self._library.resource(base).dynamic if name not in known]
+        new = [(name, base) for name in self._library.dynamic(base) if name not in known]
         return tuple(sorted((*scope, *new))) if new else scope
 
     def _add(self, place: Place, scope: Scope) -> Subschema:
