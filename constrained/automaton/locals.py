@@ -62,6 +62,8 @@ class Locals:
         self._nodes = nodes
         self._indented = options.whitespace == "indented"
         self._gap = lexemes.gap(options)
+        self.nothing = plain.index(lexemes.NOTHING)
+        plain.resolve(self.nothing)
         plain.resolve(plain.index(self._gap))  # the kernel reads it behind values without asking
         self._plain = plain
         self._tries = tries
