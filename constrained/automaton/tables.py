@@ -15,7 +15,6 @@ from numpy.typing import NDArray
 
 from constrained.automaton import strings
 from constrained.tokens.jit import address, kernel
-from constrained.tokens.trie import Trie
 
 Int32 = NDArray[np.int32]
 
@@ -24,6 +23,7 @@ NUM_CLASSES = len(CLASS_BYTES) + 1
 BYTE_CLASS = np.zeros(256, np.uint8)
 for _index, _byte in enumerate(CLASS_BYTES):
     BYTE_CLASS[_byte] = _index + 1
+CLASS_OF_BYTE = BYTE_CLASS.tolist()
 
 # Column 0 of a lexeme row: may the lexeme end here without reading on? A VALUE that ends may have a gap behind it.
 # Column 0 of a local row: is the row filled?
@@ -109,6 +109,13 @@ class Table:
         self.size += 1
         return self.size - 1
 
+    def extend(self, rows: Sequence[Sequence[int]]) -> None:
+        """Append whole rows."""
+        if rows:
+            self.reserve(len(rows))
+            self.array[self.size : self.size + len(rows)] = rows
+            self.size += len(rows)
+
 
 class StringTries:
     """The tries of names and enum values of one grammar, all in one table (columns of `automaton.strings`)."""
@@ -118,30 +125,51 @@ class StringTries:
 
     def add(self, tags: Iterable[tuple[str, int]], *, fallback: bool) -> int:
         """Lex id of the root of a new trie of strings with tags; `fallback` lets every other string in (`FREE_TAG`)."""
-        texts, numbers = zip(*tags, strict=True) if (tags := list(tags)) else ((), ())
-        trie = Trie.build([text.encode() for text in texts], keep_empty=True)
-        root, count = self.table.size, len(trie.byte)
-        self.table.reserve(count)
-        block = self.table.array[root : root + count]
-        block[:, strings.BYTE] = trie.byte
-        block[:, strings.END] = trie.end + root
-        block[:, strings.TAG] = strings.NO_TAG
-        block[:, strings.FALLBACK] = int(fallback)
-        block[:, strings.UTF8_STATE] = _utf8_states(trie.byte, trie.depth, trie.max_depth)
-        ends = np.flatnonzero(trie.first[1:] > trie.first[:-1])
-        block[ends, strings.TAG] = np.asarray(numbers, np.int32)[trie.ids[trie.first[ends]]] if len(ends) else 0
-        self.table.size += count
+        pairs = sorted((text.encode(), tag) for text, tag in tags)
+        starts = np.zeros(len(pairs) + 1, np.int64)
+        np.cumsum([len(text) for text, _ in pairs], out=starts[1:])
+        flat = np.frombuffer(b"".join(text for text, _ in pairs), np.uint8)
+        root = self.table.size
+        self.table.reserve(len(flat) + 1)
+        numbers = np.array([tag for _, tag in pairs], np.int32)
+        self.table.size += _names(flat, starts, numbers, int(fallback), root, self.table.array)
         return strings.TRIE | root
 
 
 @kernel
-def _utf8_states(byte, depth, max_depth):  # type: ignore[no-untyped-def]  # numba
-    """The state of `strings.UTF8` at each node of a trie."""
-    states = np.zeros(len(byte), np.int32)
-    parents = np.zeros(max_depth + 1, np.int32)
-    for node in range(1, len(byte)):
-        state = states[parents[depth[node] - 1]]
-        if state != 0 or byte[node] >= 0x80:
-            states[node] = strings.UTF8[state, byte[node]]
-        parents[depth[node]] = node
-    return states
+def _names(flat, starts, numbers, fallback, root, table):  # type: ignore[no-untyped-def]  # numba
+    """Write the trie of sorted strings into a table from row `root` on; returns the number of its nodes."""
+    longest = 0
+    for i in range(len(numbers)):
+        longest = max(longest, starts[i + 1] - starts[i])
+    path = np.zeros(longest + 1, np.int64)
+    _start_name(table, root, 0, 0, fallback)
+    path[0] = root
+    node, open_len = root, 0
+    for i in range(len(numbers)):
+        size, common = starts[i + 1] - starts[i], 0
+        if i > 0:
+            limit = min(size, open_len)
+            while common < limit and flat[starts[i - 1] + common] == flat[starts[i] + common]:
+                common += 1
+        for level in range(open_len, common, -1):
+            table[path[level], strings.END] = node + 1
+        for level in range(common + 1, size + 1):
+            node += 1
+            byte, before = flat[starts[i] + level - 1], table[path[level - 1], strings.UTF8_STATE]
+            state = 0 if before == 0 and byte < 0x80 else strings.UTF8[before, byte]
+            _start_name(table, node, byte, state, fallback)
+            path[level] = node
+        table[path[size], strings.TAG] = numbers[i]
+        open_len = size
+    for level in range(open_len, -1, -1):
+        table[path[level], strings.END] = node + 1
+    return node + 1 - root
+
+
+@kernel
+def _start_name(table, node, byte, state, fallback):  # type: ignore[no-untyped-def]  # numba
+    table[node, strings.BYTE] = byte
+    table[node, strings.TAG] = strings.NO_TAG
+    table[node, strings.UTF8_STATE] = state
+    table[node, strings.FALLBACK] = fallback

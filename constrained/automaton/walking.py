@@ -106,7 +106,7 @@ class Walker:
     def _walk(self, scratch: Scratch, trie: Trie, count: int, own: int, node: int, thread: Thread, keys: int) -> Walked:
         automaton, slot = self._automaton, scratch.trie(trie)
         own_cells = len(automaton.cells)
-        first = scratch.items[:count].copy()
+        first = scratch.items[:count].copy() if count else None
         noted: list[list[int]] = []
         num_items, num_cells, at, left = count, own_cells, node, 0
         while True:
@@ -115,7 +115,8 @@ class Walker:
             )
             if status != stepping.FINISHED:  # begin again: bits that are set stay right
                 self._grow(scratch, status)
-                scratch.items[:count] = first
+                if first is not None:
+                    scratch.items[:count] = first
                 noted.clear()
                 num_items, num_cells, at, left = count, own_cells, node, 0
                 continue
@@ -130,7 +131,7 @@ class Walker:
 
     def _fill_in(self, missing: Int32) -> None:
         automaton = self._automaton
-        for why, which in {(why, which) for why, which in missing.tolist()}:
+        for why, which in set(map(tuple, missing.tolist())):
             if why == stepping.NEW_LOCAL:
                 automaton.locals.resolve(which)
             elif why == stepping.NEW_LEX:
