@@ -128,9 +128,7 @@ def _go(out, thread, num_cells, machine):  # type: ignore[no-untyped-def]  # num
             next_lex, next_esc, next_need, next_room, next_local = lex2, esc2, need2, room2, local2
         if only < 0 or kind == KEY_EXIT:
             break
-        if kind == EDGE and (
-            edges[edge, tables.NEXT] >= 0 or edges[edge, tables.KIND] == tables.ASK or num_cells >= max_cells
-        ):
+        if kind == EDGE and (edges[edge, tables.NEXT] >= 0 or edges[edge, tables.KIND] == tables.ASK or num_cells >= max_cells):
             break
         lex, esc, need, room, local = next_lex, next_esc, next_need, next_room, next_local
         if kind == EDGE:

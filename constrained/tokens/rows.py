@@ -76,7 +76,7 @@ def _mix(lane):  # type: ignore[no-untyped-def]  # numba
 
 @kernel
 def _is_equal(signed, words):  # type: ignore[no-untyped-def]  # numba
-    for i in range(len(words)):
+    for i in range(len(words)):  # noqa: SIM110  # kernels take no generators
         if np.uint32(signed[i]) != words[i]:
             return False
     return True
