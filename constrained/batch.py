@@ -13,8 +13,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from constrained.automaton.automaton import State
-from constrained.automaton.masks import rows_of
 from constrained.automaton.transitions import Transitions, gather, step_all
+from constrained.automaton.vocabulary_rows import rows_of
 from constrained.matcher import Matcher
 from constrained.tokens.rows import MaskRow
 

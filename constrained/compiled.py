@@ -16,8 +16,9 @@ from constrained.automaton.automaton import Automaton, Run, State
 from constrained.automaton.closing import Closings
 from constrained.automaton.contents import shared_contents
 from constrained.automaton.forced import forced_run
-from constrained.automaton.masks import Masks, rows_of
+from constrained.automaton.masks import Masks
 from constrained.automaton.sizes import memory_bytes
+from constrained.automaton.vocabulary_rows import rows_of
 from constrained.grammar import texts
 from constrained.grammar.check import KeywordReport, SchemaReport, check_schema
 from constrained.grammar.location import Locations, NodeLocation

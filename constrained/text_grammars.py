@@ -10,11 +10,11 @@ from functools import partial
 from typing import Any
 
 from constrained.automaton.forced import forced_steps
-from constrained.automaton.masks import rows_of
 from constrained.automaton.scannerless.closing import TextClosings
 from constrained.automaton.scannerless.documents import Document, Documents
 from constrained.automaton.scannerless.machine import Machine
 from constrained.automaton.scannerless.masks import TextMasks
+from constrained.automaton.vocabulary_rows import rows_of
 from constrained.compiled import CompiledGrammar, Engine, compile_json_schema, schema_parts
 from constrained.errors import GrammarError
 from constrained.grammar.context_free import Grammar, SchemaTerminal, Terminal, normal_form

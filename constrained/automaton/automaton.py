@@ -15,9 +15,9 @@ import numpy as np
 from constrained.automaton import stepping, strings, tables
 from constrained.automaton.cells import BOTTOM, Cells
 from constrained.automaton.contents import shared_contents
-from constrained.automaton.lexemes import plain_lexemes
+from constrained.automaton.lexemes import shared_lexemes
 from constrained.automaton.locals import Locals
-from constrained.automaton.tables import StringTries
+from constrained.automaton.tables import Arena, StringTries
 from constrained.grammar import texts
 from constrained.grammar.nodes import Nodes
 from constrained.options import CompileOptions
@@ -73,12 +73,14 @@ class Automaton:
 
     def __init__(self, nodes: Nodes, options: CompileOptions) -> None:
         self.lock = threading.RLock()
-        self.plain = plain_lexemes()
+        self.plain = shared_lexemes()
         self.tries = StringTries()
         self.tries.table.add((0, 1, strings.NO_TAG, 0, 0))
         self.contents = shared_contents(options.spelling)
         self.locals = Locals(nodes, options, self.plain, self.tries, self.contents)
         self.cells = Cells()
+        self.arena = self._make_arena()
+        self._data = np.zeros(0, np.uint8)
         self._states: dict[tuple[Thread, ...], State] = {}
         start = (self.locals.entry(self.locals.start), 0, 0, 0, self.locals.start, BOTTOM)
         self.initial = self._intern([start])
@@ -94,35 +96,37 @@ class Automaton:
         `history` are the bytes that led to `state`: an open key that began in it must differ from the frame's other keys.
         """
         with self.lock:
+            self._load(data)
             threads: list[Thread] = []
             depends = False
-            bytes_ = np.frombuffer(data, np.uint8)
             for thread in state.threads:
-                ended, asked = self._run(thread, data, bytes_, history)
-                threads += ended
-                depends |= asked
+                depends |= self._run(thread, data, history, threads)
             return (self._intern(threads) if threads else None), depends
 
-    def _run(self, thread: Thread, data: bytes, bytes_: np.ndarray, history: bytes | bytearray) -> tuple[list[Thread], bool]:
-        """One thread through `data`: the threads it becomes, and whether `history` was asked."""
-        ended: list[Thread] = []
+    def _load(self, data: bytes) -> None:
+        """Put `data` where kernels read it."""
+        if len(data) > len(self._data):
+            self._data = np.zeros(max(256, 2 * len(data)), np.uint8)
+            self.arena.put(tables.DATA, self._data)
+        self._data[: len(data)] = memoryview(data)
+        self.cells.table.reserve(len(data) + 16)
+
+    def _run(self, thread: Thread, data: bytes, history: bytes | bytearray, ended: list[Thread]) -> bool:
+        """One thread through `data`, which is loaded: `ended` takes the threads it becomes; whether `history` was asked."""
         depends = False
         pending = [(thread, 0)]
-        registers = np.empty(6, np.int64)
+        cells, machine, stop = self.cells, self.arena.address, len(data)
         while pending:
             here, position = pending.pop()
-            cells = self.cells
-            cells.table.reserve(len(data) + 16)
-            registers[:] = here
             scratch = len(cells)
-            result, position, which, num_cells = stepping.run(bytes_, position, registers, scratch, *self.arrays)
-            lex, esc, need, room, local, cell = registers.tolist()
-            if num_cells > scratch:
-                cell = cells.adopt(cell, scratch)
-            here = (lex, esc, need, room, local, cell)
+            result, position, which, num_cells, *found = stepping.run(machine, position, stop, scratch, *here)
             if result == stepping.DEAD:
                 continue
-            if position >= len(data):
+            if num_cells > scratch:
+                found[5] = cells.adopt(found[5], scratch)
+            lex, esc, need, room, local, cell = found
+            here = (lex, esc, need, room, local, cell)
+            if position >= stop:
                 ended.append(here)
             elif result == stepping.NEW_LEX:
                 self.plain.resolve(which)
@@ -152,7 +156,7 @@ class Automaton:
                     pending.append(((lex, esc, need, room, of_class, cell), position + 1))
                 elif content not in cells.seen[cell]:
                     pending.append(((lex, esc, need, room, local, cells.with_key(cell, content)), position + 1))
-        return ended, depends
+        return depends
 
     def falls_back(self, lex: int) -> bool:
         """Whether a string of a trie may leave it for a free string from here on."""
@@ -194,19 +198,19 @@ class Automaton:
         """The tables of the string machine, in the order in which kernels take them."""
         return (self.tries.table.array, self.contents.table.array, self.contents.ranges.array)
 
-    @property
-    def arrays(self) -> tuple[np.ndarray, ...]:
-        """The tables that `stepping.run` and the end of `stepping.walk`'s parameters take, in their order."""
-        here = self.locals
-        return (
-            self.plain.table.array,
-            here.rows.array,
-            here.info.array,
-            here.edges.array,
-            here.tags.array,
-            *self.content,
-            self.cells.table.array,
-        )
+    def _make_arena(self) -> Arena:
+        """Where kernels find the tables."""
+        here, arena = self.locals, Arena()
+        self.plain.table.enter(arena, tables.PLAIN)
+        here.rows.enter(arena, tables.LOCAL_ROWS)
+        here.info.enter(arena, tables.LOCALS)
+        here.edges.enter(arena, tables.EDGES)
+        here.tags.enter(arena, tables.TAG_ROWS)
+        self.tries.table.enter(arena, tables.TRIES)
+        self.contents.table.enter(arena, tables.LANGUAGES)
+        self.contents.ranges.enter(arena, tables.RANGES)
+        self.cells.table.enter(arena, tables.CELLS, tables.NUM_CELLS)
+        return arena
 
     def _chain(self, edge: int) -> list[int]:
         found = []
@@ -225,7 +229,7 @@ class Automaton:
         return (lex, 0, need, room, local, cell)
 
     def _intern(self, threads: list[Thread]) -> State:
-        key = tuple(sorted(set(threads)))
+        key = tuple(threads) if len(threads) == 1 else tuple(sorted(set(threads)))
         state = self._states.get(key)
         if state is None:
             accepting = any(self.locals.is_done(thread[4]) and self._may_end(thread[0]) for thread in key)

@@ -6,7 +6,7 @@ mask rows are shared by shape, and the keys are taken out of a row afterwards.
 
 from __future__ import annotations
 
-from constrained.automaton.tables import PARENT, RETURN_LOCAL, Table
+from constrained.automaton.tables import CELL_COLUMNS, Table
 
 BOTTOM = 0
 NO_KEYS: frozenset[bytes] = frozenset()
@@ -16,7 +16,10 @@ class Cells:
     """All cells of one automaton. The kernel reads `table`, and writes scratch cells past its end."""
 
     def __init__(self) -> None:
-        self.table = Table(2, 1024)
+        self.table = Table(CELL_COLUMNS, 1024)
+        self._parents: list[int] = []
+        self._locals: list[int] = []
+        self._depths: list[int] = []
         self.seen: list[frozenset[bytes]] = []
         self.shape: list[int] = []
         self._index: dict[tuple[int, int, frozenset[bytes]], int] = {}
@@ -27,7 +30,11 @@ class Cells:
         key = (parent, local, seen)
         found = self._index.get(key)
         if found is None:
-            found = self._index[key] = self.table.add((parent, local))
+            depth = self.depth(parent) + 1 if parent >= 0 else 0
+            found = self._index[key] = self.table.add((parent, local, depth))
+            self._parents.append(parent)
+            self._depths.append(depth)
+            self._locals.append(local)
             self.seen.append(seen)
             plain = (self.shape[parent], local, NO_KEYS) if parent >= 0 else key
             self.shape.append(found if plain == key else self.push(*plain))
@@ -39,18 +46,32 @@ class Cells:
 
     def parent(self, cell: int) -> int:
         """The cell below."""
-        return int(self.table.array[cell, PARENT])
+        return self._parents[cell]
 
     def local(self, cell: int) -> int:
         """The local state that the frame returns to."""
-        return int(self.table.array[cell, RETURN_LOCAL])
+        return self._locals[cell]
+
+    def depth(self, cell: int) -> int:
+        """How many frames are open."""
+        return self._depths[cell]
+
+    def returns(self, cell: int, count: int) -> tuple[int, ...]:
+        """The local states that the upper `count` frames return to, the uppermost first."""
+        found: list[int] = []
+        while len(found) < count and cell >= 0:
+            found.append(self._locals[cell])
+            cell = self._parents[cell]
+        return tuple(found)
 
     def adopt(self, cell: int, scratch: int) -> int:
         """The interned cell for one that the kernel made: cells from `scratch` on are the kernel's."""
         chain: list[int] = []
+        made = self.table.array
         while cell >= scratch:
-            chain.append(self.local(cell))
-            cell = self.parent(cell)
+            parent, local, _ = made[cell].tolist()
+            chain.append(local)
+            cell = parent
         for local in reversed(chain):
             cell = self.push(cell, local)
         return cell

@@ -13,7 +13,18 @@ from bisect import bisect_left
 import numpy as np
 
 from constrained.automaton import strings
-from constrained.automaton.strings import BEGINS, BYTE_0, ENDS, LOOP_0, LOOP_WORDS, RANGE_FIRST, RANGE_STOP, RUN, UNKNOWN
+from constrained.automaton.strings import (
+    BEGINS,
+    BYTE_0,
+    ENDS,
+    LANGUAGE_COLUMNS,
+    LOOP_0,
+    LOOP_WORDS,
+    RANGE_FIRST,
+    RANGE_STOP,
+    RUN,
+    UNKNOWN,
+)
 from constrained.automaton.tables import Table
 from constrained.errors import FuelError
 from constrained.grammar.language import ANYTHING, Language, LanguageFuelError
@@ -35,7 +46,7 @@ class Contents:
     """Languages by index, and the rows of their automata. Safe between threads; a row once filled stays as it is."""
 
     def __init__(self, *, permissive: bool = False) -> None:
-        self.table = Table(BYTE_0 + 256, 4)
+        self.table = Table(LANGUAGE_COLUMNS, 4)
         self.ranges = Table(2, 16)
         self.ranges.add((int(permissive), 0))  # `strings.SPELLING`
         self._wide: dict[int, tuple[int, int]] = {}

@@ -9,10 +9,10 @@ import numpy as np
 from constrained.automaton import strings, tables
 from constrained.automaton.automaton import Automaton, Run, State
 from constrained.automaton.masks import Masks
-from constrained.automaton.stepping import DEAD, EDGE, KEY_EXIT, NEW_CONTENT, NEW_LEX, NEW_LOCAL, follow, step
+from constrained.automaton.stepping import DEAD, EDGE, KEY_EXIT, NEW_CONTENT, NEW_LEX, NEW_LOCAL, follow, step, tables_of
 from constrained.automaton.tables import BYTE_CLASS
 from constrained.errors import InternalError
-from constrained.tokens.jit import kernel, unowned
+from constrained.tokens.jit import int64_array, kernel, unowned
 
 MAX_BYTES = 1024
 BRANCHES, STUCK = 100, 101  # what `_go` returns beside the results of `stepping.step`
@@ -77,7 +77,7 @@ def _by_itself(automaton: Automaton, state: State) -> tuple[State, bytes, bool]:
     out, scratch = np.empty(256, np.uint8), len(automaton.cells)
     while True:
         automaton.cells.table.reserve(len(out) + 16)
-        result, which, count, num_cells = _go(out, thread, scratch, automaton.arrays)
+        result, which, count, num_cells = _go(out, thread, scratch, automaton.arena.address)
         begun += out[:count].tobytes()
         if num_cells > scratch:
             thread[5] = automaton.cells.adopt(int(thread[5]), scratch)
@@ -97,15 +97,15 @@ def _by_itself(automaton: Automaton, state: State) -> tuple[State, bytes, bool]:
 
 
 @kernel
-def _go(out, thread, num_cells, arrays):  # type: ignore[no-untyped-def]  # numba
+def _go(out, thread, num_cells, machine):  # type: ignore[no-untyped-def]  # numba
     """Step `thread` (int64 [6], in place) while one byte alone may follow; the bytes go to `out`.
 
     Returns (result, which, count, num_cells): BRANCHES where several bytes may follow, STUCK where the thread may be done or
-    does not go on by itself, else what is not in the tables yet. `arrays` are those of `stepping.run`.
+    does not go on by itself, else what is not in the tables yet. `machine` is that of `stepping.run`.
     """
-    plain, local_rows, locals_ = unowned(arrays[0]), unowned(arrays[1]), unowned(arrays[2])
-    edges, tags, tries = unowned(arrays[3]), unowned(arrays[4]), unowned(arrays[5])
-    dfa, ranges, cells = unowned(arrays[6]), unowned(arrays[7]), unowned(arrays[8])
+    slots = int64_array(machine)
+    plain, local_rows, locals_, edges, tags, tries, dfa, ranges, cells = tables_of(slots)
+    max_cells = slots[tables.NUM_CELLS]
     out = unowned(out)
     lex, esc, need, room, local, cell = thread[0], thread[1], thread[2], thread[3], thread[4], thread[5]
     only, count, stop, missing = 0, 0, STUCK, -1
@@ -128,9 +128,7 @@ def _go(out, thread, num_cells, arrays):  # type: ignore[no-untyped-def]  # numb
             next_lex, next_esc, next_need, next_room, next_local = lex2, esc2, need2, room2, local2
         if only < 0 or kind == KEY_EXIT:
             break
-        if kind == EDGE and (
-            edges[edge, tables.NEXT] >= 0 or edges[edge, tables.KIND] == tables.ASK or num_cells >= len(cells)
-        ):
+        if kind == EDGE and (edges[edge, tables.NEXT] >= 0 or edges[edge, tables.KIND] == tables.ASK or num_cells >= max_cells):
             break
         lex, esc, need, room, local = next_lex, next_esc, next_need, next_room, next_local
         if kind == EDGE:

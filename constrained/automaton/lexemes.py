@@ -7,16 +7,17 @@ Space and layout stand before what comes next; literals and numbers are values, 
 
 from __future__ import annotations
 
-from functools import cache
+import threading
 
 from constrained.automaton.tables import BYTE_CLASS, NO, NUM_CLASSES, UNRESOLVED, VALUE, YES, Table
-from constrained.grammar.number_sets import NumberSet
-from constrained.grammar.numerals import Numeral, numeral
+from constrained.grammar.numerals import Numeral
 from constrained.options import CompileOptions
 
 # Blanks of a gap in the flexible layout; characters of a gap in the permissive spelling.
 MAX_BLANKS = 32
 MAX_WHITESPACE = 256
+# States, of about 150 bytes each in the table, after which new grammars begin a new one.
+MAX_STATES = 65_536
 PlainKey = tuple[object, ...]
 
 NOTHING: PlainKey = ("layout", b"")
@@ -41,40 +42,49 @@ def layout(text: bytes) -> PlainKey:
     return ("layout", text)
 
 
+def left(key: PlainKey, place: int) -> int:
+    """What a gap has left to spend."""
+    found = key[place]
+    assert isinstance(found, int)
+    return found
+
+
 class PlainLexemes:
-    """Plain lexeme states by index; rows are filled by `resolve`. Begin with `plain_lexemes`."""
+    """Plain lexeme states by index; rows are filled by `resolve`. Safe between threads; a row once filled stays as it is."""
 
     def __init__(self) -> None:
-        self.table = Table(NUM_CLASSES)
+        self.table = Table(NUM_CLASSES, 1024)
         self._keys: list[PlainKey] = []
         self._index: dict[PlainKey, int] = {}
-
-    def copy(self) -> PlainLexemes:
-        """An independent copy; indices stay the same."""
-        twin = PlainLexemes()
-        twin.table = self.table.copy()
-        twin._keys = self._keys.copy()
-        twin._index = self._index.copy()
-        return twin
+        self._lock = threading.RLock()
 
     def index(self, key: PlainKey) -> int:
         """The index of a state; its row may still be empty."""
         found = self._index.get(key)
         if found is None:
-            found = self._index[key] = self.table.add()
-            self._keys.append(key)
+            with self._lock:
+                found = self._index.get(key)
+                if found is None:
+                    found = self.table.add()
+                    self._keys.append(key)
+                    self._index[key] = found
         return found
+
+    def key(self, index: int) -> PlainKey:
+        """The state that an index stands for."""
+        return self._keys[index]
 
     def resolve(self, index: int) -> None:
         """Fill the row of a state."""
         if self.table.array[index, 0] != UNRESOLVED:
             return
-        may_end, steps = self._expand(self._keys[index])
-        targets = {BYTE_CLASS[byte]: self.index(to) for byte, to in steps.items()}
-        row = self.table.array[index]
-        for klass, target in targets.items():
-            row[klass] = target
-        row[0] = NO if not may_end else VALUE if self._keys[index][0] in ("literal", "number") else YES
+        with self._lock:
+            may_end, steps = self._expand(self._keys[index])
+            targets = {BYTE_CLASS[byte]: self.index(to) for byte, to in steps.items()}
+            row = self.table.array[index]
+            for klass, target in targets.items():
+                row[klass] = target
+            row[0] = NO if not may_end else VALUE if self._keys[index][0] in ("literal", "number") else YES
 
     def steps(self, key: PlainKey) -> dict[int, PlainKey]:
         """The bytes that lead on from a state."""
@@ -98,8 +108,7 @@ class PlainLexemes:
         if key[0] == "space":
             return True, _space_steps(*key[1:])  # type: ignore[arg-type]
         if key[0] == "any":
-            left: int = key[1]  # type: ignore[assignment]
-            return True, dict.fromkeys(b" \t\n\r", ("any", left - 1)) if left else {}
+            return True, dict.fromkeys(b" \t\n\r", ("any", left(key, 1) - 1)) if left(key, 1) else {}
         if key[0] == "return":
             return False, {ord("\n"): ("space", 0, key[1])}
         if key[0] == "layout":
@@ -132,21 +141,13 @@ def _space_steps(newlines: int, blanks: int) -> dict[int, PlainKey]:
     return steps
 
 
-@cache
-def _common() -> PlainLexemes:
-    """What nearly every grammar comes to: gaps, and integers and numbers without bounds, with all their states."""
-    lexemes = PlainLexemes()
-    starts: list[PlainKey] = [NOTHING, gap(CompileOptions())]
-    starts += [("number", numeral(numbers)) for numbers in (NumberSet(integer=True), NumberSet())]
-    for key in starts:
-        lexemes.index(key)
-    at = 0
-    while at < lexemes.table.size:  # resolving adds the states that it leads to
-        lexemes.resolve(at)
-        at += 1
-    return lexemes
+_shared: list[PlainLexemes] = []
+_lock = threading.Lock()
 
 
-def plain_lexemes() -> PlainLexemes:
-    """The states of a new grammar; the common ones are there."""
-    return _common().copy()
+def shared_lexemes() -> PlainLexemes:
+    """The lexemes that a new grammar uses: those of the grammars before it, as long as they are not too many."""
+    with _lock:
+        if not _shared or _shared[-1].table.size > MAX_STATES:
+            _shared[:] = [PlainLexemes()]
+        return _shared[-1]

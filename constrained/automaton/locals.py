@@ -28,7 +28,7 @@ from constrained.automaton.frames import (
 from constrained.automaton.lexemes import PlainKey, PlainLexemes
 from constrained.automaton.tables import (
     ASK,
-    BYTE_CLASS,
+    CLASS_OF_BYTE,
     DONE,
     GOTO,
     NUM_CLASSES,
@@ -62,6 +62,8 @@ class Locals:
         self._nodes = nodes
         self._indented = options.whitespace == "indented"
         self._gap = lexemes.gap(options)
+        self.nothing = plain.index(lexemes.NOTHING)
+        plain.resolve(self.nothing)
         plain.resolve(plain.index(self._gap))  # the kernel reads it behind values without asking
         self._plain = plain
         self._tries = tries
@@ -127,14 +129,18 @@ class Locals:
         """Fill the row of a local state."""
         if self.rows.array[index, 0] != UNRESOLVED:
             return
-        by_class: dict[int, int] = {}
-        for byte, edge in self._edges(self.states[index]):
-            klass = int(BYTE_CLASS[byte])
-            by_class[klass] = self.edges.add((*edge, by_class.get(klass, -1)))
-        row = self.rows.array[index]
-        for klass, first in by_class.items():
-            row[klass] = first
+        row = [-1] * NUM_CLASSES
+        found: list[tuple[int, ...]] = []
+        edges = list(self._edges(self.states[index]))
+        size = self.edges.size
+        for byte, edge in edges:
+            klass = CLASS_OF_BYTE[byte]
+            found.append((*edge, row[klass]))
+            row[klass] = size
+            size += 1
+        self.edges.extend(found)
         row[0] = YES
+        self.rows.array[index] = row
 
     def _edges(self, local: Local) -> Edges:
         """The edges of a local state: (byte, (kind, lex, need, room, local, return))."""

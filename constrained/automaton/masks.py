@@ -1,76 +1,35 @@
 """Mask rows: which tokens lead on from a state, by walking the token trie once for many tokens.
 
-A row of a state is the union of its threads' rows; a thread's row depends on the shape of its stack, not on the keys
-seen. Two kinds of token are settled afterwards: those that end a free key are taken out where the frame has that key
-already, and the few that end more than one key are asked one by one (`Automaton.advance` decides).
+A row of a state is the union of its threads' rows; a thread's row depends on the frames that its tokens can leave, not on
+those below, and not on the keys seen. What lies inside a string, a number or a gap is shared by all grammars of a vocabulary,
+and only what may follow it is walked. Two kinds of token are settled afterwards: those that end a free key are taken out where
+the frame has that key already, and the few that end more than one key are asked one by one (`Automaton.advance` decides).
 """
 
 from __future__ import annotations
 
-import weakref
 from collections import OrderedDict
 from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
 
-from constrained.automaton import scans, stepping, strings, tables
+from constrained.automaton import stepping, strings, tables
 from constrained.automaton.automaton import Automaton, State, Thread, decode_content, open_string
-from constrained.automaton.language_rows import LanguageRows
-from constrained.automaton.string_rows import StringRow, StringRows
-from constrained.errors import InternalError, VocabularyError
+from constrained.automaton.gap_rows import WHITESPACE
+from constrained.automaton.string_rows import StringRow
+from constrained.automaton.vocabulary_rows import VocabularyRows
+from constrained.automaton.walking import Scratch, Walked, Walker
 from constrained.options import Spelling
-from constrained.tokens.rows import MaskRow, RowStore, Words, clear_bits, set_bits
+from constrained.tokens.rows import MaskRow, Words, clear_bits, set_bits
 from constrained.tokens.trie import Trie
-from constrained.tokens.vocabulary import Vocabulary
 
 Int32 = NDArray[np.int32]
 MAX_THREAD_ROWS = 4096
 MAX_PREFIX_ROWS = 4
-
-
-class VocabularyRows:
-    """What all grammars over one vocabulary share: its trie, its string rows and its store of rows.
-
-    Raises `VocabularyError` where no token is one of the bytes that documents need singly.
-    """
-
-    def __init__(self, vocabulary: Vocabulary) -> None:
-        self.num_words = vocabulary.num_words
-        self.token_bytes = vocabulary.token_bytes
-        self.trie = vocabulary.trie
-        _require_bytes(self.trie)
-        self._strings: dict[Spelling, tuple[StringRows, LanguageRows]] = {}
-        self.store = RowStore()
-        self.eos = np.array(sorted(vocabulary.eos_token_ids), np.int32)
-
-    def strings(self, spelling: Spelling) -> tuple[StringRows, LanguageRows]:
-        """The vocabulary seen from inside free strings, and from inside strings of languages."""
-        found = self._strings.get(spelling)
-        if found is None:
-            free = StringRows(self.trie, self.token_bytes, self.num_words, permissive=spelling == "permissive")
-            found = self._strings.setdefault(spelling, (free, LanguageRows(self.trie, self.num_words, free)))
-        return found
-
-
-def _require_bytes(trie: Trie) -> None:
-    """All printable ASCII must be there byte by byte, and all continuation bytes where a token ends inside a character."""
-    single = set(trie.byte[(trie.depth == 1) & (trie.first[1:] > trie.first[:-1])].tolist())
-    needed = [*range(0x20, 0x7F), *(range(0x80, 0xC0) if any(byte >= 0x80 for byte in single) else ())]
-    missing = [byte for byte in needed if byte not in single]
-    if missing:
-        raise VocabularyError(f"no token is the single byte 0x{missing[0]:02x}, which documents may need")
-
-
-_shared: weakref.WeakKeyDictionary[Vocabulary, VocabularyRows] = weakref.WeakKeyDictionary()
-
-
-def rows_of(vocabulary: Vocabulary) -> VocabularyRows:
-    """The shared rows of a vocabulary, made when first asked for."""
-    found = _shared.get(vocabulary)
-    if found is None:
-        found = _shared.setdefault(vocabulary, VocabularyRows(vocabulary))
-    return found
+MAX_STACK_ROWS = 64
+# What stands for a lexeme in the key of rows that belong to none: behind a gap, behind a quote, behind the quote of a key.
+BEHIND_GAP, BEHIND_QUOTE, BEHIND_KEY = -1, -2, -3
 
 
 @dataclass(slots=True)
@@ -78,13 +37,16 @@ class ThreadRow:
     """Bits of one thread, before any key is taken out.
 
     `keys` are tokens that hold a whole free key of the thread's own frame, by the key's content; `unsure` those that
-    have to be asked one by one, `asks` says that the answer depends on the item that is being read.
+    have to be asked one by one, `asks` says that the answer depends on the item that is being read; `left` how many frames some
+    token leaves. `stored` is the row that holds just these bits.
     """
 
     words: Words
     keys: dict[bytes, list[Int32]] = field(default_factory=dict)
     unsure: list[Int32] = field(default_factory=list)
     asks: bool = False
+    left: int = 0
+    stored: MaskRow | None = None
 
 
 class Masks:
@@ -94,12 +56,9 @@ class Masks:
         self._automaton = automaton
         self._shared = shared
         self._strings, self._languages = shared.strings(spelling)
-        self._thread_rows: OrderedDict[tuple[int, ...], ThreadRow] = OrderedDict()
-        self._ends: dict[int, list[list[int]]] = {}
-        self._stack = np.zeros((shared.trie.max_depth + 2, stepping.ITEM_COLUMNS), np.int32)
-        self._items = np.zeros((4096, stepping.ITEM_COLUMNS), np.int32)
-        self._pending = np.zeros((2048, stepping.ITEM_COLUMNS), np.int32)
-        self._keys = np.zeros((4096, 4), np.int32)
+        self._walker = Walker(automaton)
+        # By all of a thread but its stack: for each number of frames that its tokens leave, the rows by what those return to.
+        self._rows: OrderedDict[tuple[int, ...], dict[int, dict[tuple[int, ...], ThreadRow]]] = OrderedDict()
 
     def row(self, state: State, history: bytes | bytearray) -> MaskRow:
         """The mask row of `state`, which `history` led to; EOS bits are set where the document may end."""
@@ -122,12 +81,11 @@ class Masks:
     def next_bytes(self, state: State, history: bytes | bytearray) -> list[int]:
         """The bytes that may come next, ascending."""
         with self._automaton.lock:
-            words = np.zeros(8, np.uint32)
-            row = ThreadRow(words)
-            for thread in state.threads:
-                self._walk(_BYTE_TRIE, [_item(0, thread)], words, row, thread[5], None)
-            found = np.flatnonzero(np.unpackbits(words.view(np.uint8), bitorder="little")).tolist()
-            if row.asks or any(self._automaton.cells.seen[thread[5]] for thread in state.threads):
+            scratch = self._fresh()
+            noted = [key for thread in state.threads for key in self._walker.from_node(scratch, _BYTE_TRIE, thread).keys]
+            asks = any(earlier == stepping.ASKED for _, _, earlier, _ in noted)
+            found = np.flatnonzero(np.unpackbits(scratch.words[:8].view(np.uint8), bitorder="little")).tolist()
+            if asks or any(self._automaton.cells.seen[thread[5]] for thread in state.threads):
                 advance = self._automaton.advance
                 found = [byte for byte in found if advance(state, bytes([byte]), history)[0] is not None]
             return found
@@ -142,6 +100,12 @@ class Masks:
         return thread[0] >= strings.FREE and self._automaton.locals.info.array[thread[4], tables.TAGS] >= 0
 
     def _build(self, state: State, prefix: bytes, history: bytes | bytearray) -> MaskRow:
+        if len(state.threads) == 1 and not state.is_accepting:
+            row = self._thread_row(state.threads[0])
+            if not row.unsure and not self._automaton.cells.seen[state.threads[0][5]]:
+                if row.stored is None:
+                    row.stored = self._shared.store.intern(row.words)
+                return row.stored
         words = np.zeros(self._shared.num_words, np.uint32)
         unsure: list[Int32] = []
         for thread in state.threads:
@@ -189,25 +153,88 @@ class Masks:
         lex, esc, need, room, local, cell = thread
         if strings.FREE <= lex < strings.TRIE:
             need, room = self._strings.classes(need, room)
-        key = (lex, esc, need, room, local, self._automaton.cells.shape[cell])
-        found = self._thread_rows.get(key)
-        if found is None:
-            found = self._thread_rows[key] = self._make((lex, esc, need, room, local, cell))
-            if len(self._thread_rows) > MAX_THREAD_ROWS:
-                self._thread_rows.popitem(last=False)
-        return found
+        key = (lex, esc, need, room, local)
+        return self._find(key, cell) or self._store(key, cell, self._make((lex, esc, need, room, local, cell)))
+
+    def _find(self, key: tuple[int, ...], cell: int) -> ThreadRow | None:
+        for left, rows in self._rows.get(key, _NO_ROWS).items():
+            found = rows.get(self._automaton.cells.returns(cell, left) if left else ())
+            if found is not None:
+                return found
+        return None
+
+    def _store(self, key: tuple[int, ...], cell: int, row: ThreadRow) -> ThreadRow:
+        kept = self._rows.setdefault(key, {}).setdefault(row.left, {})
+        if len(kept) >= MAX_STACK_ROWS:
+            kept.clear()
+        kept[self._automaton.cells.returns(cell, row.left)] = row
+        if len(self._rows) > MAX_THREAD_ROWS:
+            self._rows.popitem(last=False)
+        return row
 
     def _make(self, thread: Thread) -> ThreadRow:
         lex, esc = thread[0], thread[1]
-        if strings.FREE <= lex < strings.TRIE:
+        if lex < strings.FREE:
+            return self._plain_row(thread)
+        if lex < strings.TRIE:
             return self._free_row(thread)
         if esc == 0 and self._automaton.falls_back(lex):
             return self._fallback_row(thread)
         if esc == 0 and self._automaton.contents.begins(lex):
             return self._language_row(thread)
-        row = ThreadRow(np.zeros(self._shared.num_words, np.uint32))
-        self._walk(self._shared.trie, [_item(0, thread)], row.words, row, thread[5], self._shared.token_bytes)
+        return self._walked_row(thread)
+
+    def _walked_row(self, thread: Thread) -> ThreadRow:
+        """By a walk of the whole vocabulary: of those branches that lead on."""
+        scratch, trie = self._fresh(), self._shared.trie
+        return self._finish(scratch, trie, self._walker.from_node(scratch, trie, thread), thread[5], b"")
+
+    # -- outside strings
+
+    def _plain_row(self, thread: Thread) -> ThreadRow:
+        kind = self._automaton.plain.key(thread[0])[0]
+        if kind in ("space", "any"):
+            return self._gap_row(thread)
+        if kind in ("number", "literal"):
+            return self._value_row(thread)
+        return self._walked_row(thread)
+
+    def _gap_row(self, thread: Thread) -> ThreadRow:
+        """The tokens of whitespace, and what may follow it: once for all gaps before the same place."""
+        lex, _, _, _, local, cell = thread
+        may_follow, alone = self._shared.gaps.row(self._automaton.plain.key(lex))
+        behind = self._behind_gap(local, cell)
+        return _joined(alone, behind, may_follow)
+
+    def _behind_gap(self, local: int, cell: int) -> ThreadRow:
+        key = (BEHIND_GAP, local)
+        found = self._find(key, cell)
+        if found is None:
+            scratch, trie = self._fresh(), self._shared.gaps.stripped
+            walked = self._walker.from_node(scratch, trie, (self._automaton.locals.nothing, 0, 0, 0, local, cell))
+            found = self._store(key, cell, self._finish(scratch, trie, walked, cell, WHITESPACE))
+        return found
+
+    def _value_row(self, thread: Thread) -> ThreadRow:
+        """A number or a literal: the shared row of its inside, and what follows where it may end."""
+        lex, _, _, _, local, cell = thread
+        inside = self._shared.values.row(self._automaton.plain, lex)
+        entry = self._automaton.locals.entry(local)
+        row = ThreadRow(inside.inside)
+        if inside.may_end:
+            row = _joined(row.words, self._thread_row((entry, 0, 0, 0, local, cell)))
+        if inside.exits:
+            scratch = self._fresh()
+            count = len(inside.exits)
+            if count > scratch.size:
+                scratch.reserve(2 * count)
+            scratch.items[:count, : stepping.WHY] = [(node, entry, 0, 0, 0, local, cell, -1, 0) for node in inside.exits]
+            walked = self._walker.from_items(scratch, self._shared.trie, count, cell)
+            beyond = self._finish(scratch, self._shared.trie, walked, cell, b"")
+            row = _noted(row.words | beyond.words, row, beyond)
         return row
+
+    # -- strings
 
     def _free_row(self, thread: Thread) -> ThreadRow:
         """A free string: the shared row of its inside, and a walk of the suffixes behind its quote."""
@@ -215,62 +242,48 @@ class Masks:
         bits = self._strings.row(lex, esc, need, room)
         after = self._after_quote(local, strings.FREE_TAG, cell)
         if esc == 0 and lex == strings.FREE:
-            return _joined(bits, self._outside(after, self._is_key(local)))
-        return _joined(bits, self._beyond(self._strings.place(lex, esc).suffixes, after, self._is_key(local)))
+            return _inside(bits, self._outside(after, self._is_key(local)))
+        return _inside(bits, self._beyond(self._strings.place(lex, esc).suffixes, after, self._is_key(local)))
 
     def _language_row(self, thread: Thread) -> ThreadRow:
         """A string of a language: the shared row of its inside, and a walk of the suffixes behind its quote."""
         lex, _, _, _, local, cell = thread
         bits = self._languages.row(self._automaton.contents, lex)
-        return _joined(bits, self._outside(self._after_quote(local, strings.VALUE_TAG, cell), self._is_key(local)))
+        return _inside(bits, self._outside(self._after_quote(local, strings.VALUE_TAG, cell), self._is_key(local)))
 
     def _outside(self, after: Thread | None, is_key: bool) -> ThreadRow:
         """What may follow a quote inside a token that is read from between characters: once for all strings that end alike."""
         if after is None:
             return ThreadRow(np.zeros(self._shared.num_words, np.uint32))
-        key = (-1, int(is_key), 0, 0, after[4], self._automaton.cells.shape[after[5]])
-        found = self._thread_rows.get(key)
-        if found is None:
-            suffixes = self._strings.place(strings.FREE, 0).suffixes
-            found = self._thread_rows[key] = self._beyond(suffixes, after, is_key)
-        return found
+        key = (BEHIND_KEY if is_key else BEHIND_QUOTE, after[4])
+        suffixes = self._strings.place(strings.FREE, 0).suffixes
+        return self._find(key, after[5]) or self._store(key, after[5], self._beyond(suffixes, after, is_key))
 
     def _beyond(self, suffixes: Trie, after: Thread | None, is_key: bool) -> ThreadRow:
         """Tokens by the suffixes that lead on from the thread behind the quote."""
-        row = ThreadRow(np.zeros(self._shared.num_words, np.uint32))
-        if after is not None:
-            self._walk(suffixes, [_item(0, after, keys=int(is_key))], row.words, row, after[5], None)
-        return row
+        if after is None:
+            return ThreadRow(np.zeros(self._shared.num_words, np.uint32))
+        scratch = self._fresh()
+        walked = self._walker.from_node(scratch, suffixes, after, keys=int(is_key))
+        return self._finish(scratch, suffixes, walked, after[5], None)
 
     def _fallback_row(self, thread: Thread) -> ThreadRow:
         """A key that is either a known name or free: the row of a free key, with the tokens that end a name put right."""
         lex, _, need, room, local, cell = thread
         state = int(self._automaton.tries.table.array[lex & strings.INDEX, strings.UTF8_STATE])
         need, room = self._strings.classes(need, room)
-        row = self._free_row((strings.FREE | state, 0, need, room, local, cell))
-        trie, items = self._shared.trie, []
-        for node, tag in self._named_ends(lex):
-            clear_bits(row.words, trie.ids[trie.first[node] : trie.first[trie.end[node]]])
-            after = self._after_quote(local, tag, cell) if tag >= 0 else None
-            if after is not None:
-                set_bits(row.words, trie.ids[trie.first[node] : trie.first[node + 1]])
-                items.append(_item(node, after))
-        if items:
-            self._walk(trie, items, row.words, row, cell, self._shared.token_bytes)
-        return row
+        free = self._free_row((strings.FREE | state, 0, need, room, local, cell))
+        scratch, trie = self._shared.scratches.here(), self._shared.trie
+        scratch.words[: len(free.words)] = free.words
+        place = (self._automaton.arena.address, scratch.arena.address, scratch.trie(trie), lex, local, cell)
+        while (count := stepping.settle_names(*place)) < 0:
+            scratch.reserve(2 * scratch.size)
+        walked = self._walker.from_items(scratch, trie, count, cell)
+        row = self._finish(scratch, trie, walked, cell, b"")
+        return _noted(row.words, row, free)
 
     def _is_key(self, local: int) -> bool:
         return bool(self._automaton.locals.info.array[local, tables.TAGS] >= 0)
-
-    def _named_ends(self, lex: int) -> list[list[int]]:
-        """Where in the token trie the names below a place of a string trie end: (node, tag)."""
-        known = self._ends.get(lex)
-        if known is None:
-            found = np.empty((4096, 2), np.int32)
-            while (count := scans.spelled(lex, *self._shared.trie.spelling, *self._automaton.content, found)) < 0:
-                found = np.empty((4 * len(found), 2), np.int32)
-            known = self._ends[lex] = found[:count].tolist()
-        return known
 
     def _after_quote(self, local: int, tag: int, cell: int) -> Thread | None:
         """The thread behind the closing quote of a string with `tag`; None where it may not end so."""
@@ -280,89 +293,56 @@ class Masks:
             local = int(here.tags.array[base + tag, 0])
         return (here.entry(local), 0, 0, 0, local, cell) if local >= 0 else None
 
-    # -- walking
+    # -- walks
 
-    def _walk(
-        self, trie: Trie, start: list[list[int]], words: Words, row: ThreadRow, own: int, token_bytes: list[bytes] | None
-    ) -> None:
-        """Set in `words` what the items lead through; note in `row` the tokens that end keys of the frame `own`.
+    def _fresh(self) -> Scratch:
+        """The scratch of this thread, with no bit set."""
+        scratch = self._shared.scratches.here()
+        scratch.words.fill(0)
+        return scratch
 
-        `token_bytes` None: the trie's strings are not whole tokens, so keys are not read off them.
+    def _finish(self, scratch: Scratch, trie: Trie, walked: Walked, own: int, stripped: bytes | None) -> ThreadRow:
+        """The row of a walk: its bits, and the tokens that end keys of the frame `own`.
+
+        The trie's strings are tokens without the bytes `stripped` at their beginning; None: keys cannot be read off them.
         """
-        automaton = self._automaton
-        cells = automaton.cells.table
-        scratch = len(automaton.cells)
-        while True:
-            count, num_cells = len(start), scratch
-            if count > len(self._items):
-                self._items = np.zeros((2 * count, stepping.ITEM_COLUMNS), np.int32)
-            self._items[:count] = start
-            noted: list[list[int]] = []
-            status = stepping.FINISHED
-            while count:
-                cells.reserve(4096 + num_cells - scratch)
-                status, _, waiting, num_keys, num_cells = stepping.walk(
-                    self._stack, self._items, count, words, self._pending, self._keys, num_cells, scratch,
-                    *trie.whole, *automaton.arrays,
-                )  # fmt: skip
-                if status != stepping.FINISHED:
-                    break
-                noted += self._keys[:num_keys].tolist()
-                self._items[:waiting] = self._pending[:waiting]
-                self._resolve(waiting)
-                count = waiting
-            if status == stepping.FINISHED:
-                break
-            self._grow(status)
-        if noted:
-            self._note_keys(trie, noted, row, own, token_bytes)
-
-    def _resolve(self, waiting: int) -> None:
-        """Fill in what the pending items met that was not there yet."""
-        plain, here, contents = self._automaton.plain, self._automaton.locals, self._automaton.contents
-        for lex, local in {(int(item[stepping.I_LEX]), int(item[stepping.I_LOCAL])) for item in self._pending[:waiting]}:
-            if lex >= strings.DFA and contents.is_unknown(lex & strings.INDEX):
-                contents.resolve(lex & strings.INDEX)
-            elif lex < strings.FREE and plain.table.array[lex, 0] == tables.UNRESOLVED:
-                plain.resolve(lex)
-            else:
-                here.resolve(local)
-
-    def _grow(self, status: int) -> None:
-        if status == stepping.ITEMS_FULL:
-            self._items = np.zeros((2 * len(self._items), stepping.ITEM_COLUMNS), np.int32)
-            self._automaton.cells.table.reserve(2 * len(self._automaton.cells.table.array))
-        elif status == stepping.PENDING_FULL:
-            self._pending = np.zeros((2 * len(self._pending), stepping.ITEM_COLUMNS), np.int32)
-            self._items = np.zeros((max(len(self._items), len(self._pending)), stepping.ITEM_COLUMNS), np.int32)
-        elif status == stepping.KEYS_FULL:
-            self._keys = np.zeros((2 * len(self._keys), 4), np.int32)
-        elif status == stepping.CELLS_FULL:
-            self._automaton.cells.table.reserve(2 * len(self._automaton.cells.table.array))
-        else:
-            raise InternalError(f"the mask walk ended with status {status}")
-
-    def _note_keys(self, trie: Trie, noted: list[list[int]], row: ThreadRow, own: int, token_bytes: list[bytes] | None) -> None:
-        for node, begun, earlier, cell in noted:
+        row = ThreadRow(scratch.words[: self._shared.num_words].copy(), left=walked.left)
+        for node, begun, earlier, cell in walked.keys:
             row.asks |= earlier == stepping.ASKED
-            if begun < 0 and not earlier and cell == own and token_bytes is not None:
+            if begun < 0 and not earlier and cell == own and stripped is not None:
                 continue  # the open key: what it may not be is taken out with its prefix
             tokens = trie.ids[trie.first[node] : trie.first[trie.end[node]]]
-            if token_bytes is None or earlier or begun < 0 or cell != own:
+            if stripped is None or earlier or begun < 0 or cell != own:
                 row.unsure.append(tokens)
                 continue
-            text = token_bytes[int(tokens[0])]
+            text = self._shared.token_bytes[int(tokens[0])]
+            text = text.lstrip(stripped) if stripped else text
             row.keys.setdefault(decode_content(text[begun : int(trie.depth[node]) - 1]), []).append(tokens)
+        return row
 
 
-def _joined(inside: StringRow, outside: ThreadRow) -> ThreadRow:
+def _inside(inside: StringRow, outside: ThreadRow) -> ThreadRow:
     """The row of a string from the tokens that stay in it and those that lead out of it."""
-    words = inside.inside | (outside.words if inside.closing is None else outside.words & inside.closing)
-    return ThreadRow(words, outside.keys, outside.unsure)
+    return _joined(inside.inside, outside, inside.closing)
 
 
-def _item(node: int, thread: Thread, keys: int = 0) -> list[int]:
-    return [node, stepping.BELOW, *thread, -1, keys]
+def _joined(words: Words, row: ThreadRow, mask: Words | None = None) -> ThreadRow:
+    """`words`, and the bits of a row under a mask, with what was noted of the row."""
+    joined = words | (row.words if mask is None else row.words & mask)
+    return ThreadRow(joined, row.keys, row.unsure, row.asks, row.left)
 
 
+def _noted(words: Words, one: ThreadRow, other: ThreadRow) -> ThreadRow:
+    """Bits with what was noted of two rows."""
+    keys = (
+        one.keys
+        if not other.keys
+        else {
+            content: one.keys.get(content, []) + other.keys.get(content, []) for content in one.keys.keys() | other.keys.keys()
+        }
+    )
+    return ThreadRow(words, keys, one.unsure + other.unsure, one.asks or other.asks, max(one.left, other.left))
+
+
+_NO_ROWS: dict[int, dict[tuple[int, ...], ThreadRow]] = {}
 _BYTE_TRIE = Trie.build([bytes([byte]) for byte in range(256)])

@@ -7,12 +7,51 @@ from __future__ import annotations
 
 import numpy as np
 
-from constrained.automaton import strings
+from constrained.automaton import strings, tables
 from constrained.automaton.stepping import IS_TEXT
 from constrained.automaton.strings import ALIVE, EXIT, FREE_TAG, INDEX, step_string
+from constrained.automaton.tables import BYTE_CLASS
 from constrained.tokens.jit import kernel, unowned
 
 FINISHED = -1  # what `scan_language` returns when no place is missing
+
+
+@kernel
+def scan_value(items, num_items, pending, exits, num_exits, plain, edge_first, edge_byte, edge_node, first, ids, inside):  # type: ignore[no-untyped-def]  # numba
+    """Go through the trie along a number or a literal from each item (node, lex): `inside` uint32 [num_words] takes its tokens.
+
+    `exits` are nodes where it may end and something else follows. Items that meet an empty row are left in `pending`.
+    Returns (num_pending, num_exits).
+    """
+    items, pending, exits, plain = unowned(items), unowned(pending), unowned(exits), unowned(plain)
+    edge_first, edge_byte, edge_node = unowned(edge_first), unowned(edge_byte), unowned(edge_node)
+    first, ids, inside = unowned(first), unowned(ids), unowned(inside)
+    num_pending = 0
+    while num_items > 0:
+        num_items -= 1
+        node, lex = items[num_items, 0], items[num_items, 1]
+        may_end = plain[lex, 0]
+        if may_end == tables.UNRESOLVED:
+            pending[num_pending, 0], pending[num_pending, 1] = node, lex
+            num_pending += 1
+            continue
+        leaves = False
+        for edge in range(edge_first[node], edge_first[node + 1]):
+            klass = BYTE_CLASS[edge_byte[edge]]
+            if klass == 0:
+                continue
+            if plain[lex, klass] < 0:
+                leaves = True
+                continue
+            child = edge_node[edge]
+            for i in range(first[child], first[child + 1]):
+                inside[ids[i] >> 5] |= np.uint32(1) << np.uint32(ids[i] & 31)
+            items[num_items, 0], items[num_items, 1] = child, plain[lex, klass]
+            num_items += 1
+        if leaves and node > 0 and may_end != tables.NO:
+            exits[num_exits] = node
+            num_exits += 1
+    return num_pending, num_exits
 
 
 @kernel

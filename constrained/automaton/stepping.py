@@ -2,7 +2,8 @@
 
 A thread is (lex, esc, need, room, local, cell): the position in the current lexeme, what to do after it inside the
 current frame, and the stack below. Whatever is not in the tables yet is handed back to Python, which fills it in and
-calls again; nothing here creates anything but scratch stack cells.
+calls again; nothing here creates anything but scratch stack cells. Kernels take the addresses of their tables
+(`tables.Arena`): that of an automaton is the *machine*, that of a thread and a vocabulary the *scratch*.
 """
 
 from __future__ import annotations
@@ -11,18 +12,19 @@ import numpy as np
 
 from constrained.automaton import strings, tables
 from constrained.automaton.strings import ALIVE, EXIT, FREE_TAG, INDEX, PLAIN, step_string
-from constrained.automaton.tables import BYTE_CLASS
-from constrained.tokens.jit import kernel, unowned
+from constrained.automaton.tables import BYTE_CLASS, CLASS_BYTES, NUM_CLASSES
+from constrained.tokens.jit import int32_array, int32_table, int64_array, kernel, uint8_array
 
 # Results of `step` beside DEAD and ALIVE.
 DEAD = strings.DEAD
 EDGE, KEY_EXIT, NEW_LEX, NEW_LOCAL, NEW_CONTENT = 3, 4, 5, 6, strings.NEW_CONTENT
 
-# Columns of a work item: where in the trie, how to go on, the thread, where its key began, how many free keys it closed.
-NODE, MODE, I_LEX, I_ESC, I_NEED, I_ROOM, I_LOCAL, I_CELL, I_OPENED, I_KEYS = range(10)
-ITEM_COLUMNS = 10
-BELOW, AT = 0, 1  # the thread stands after the node's byte; the thread stands before it
-ONE_STEP = -2  # stands for the edge of an AT item
+# Columns of a work item: a node of the trie, the thread that stands there, where its key began, how many free keys it closed;
+# for one that waits: why (NEW_...) and for which; for a level of the stack: the branches left, and where their list begins.
+NODE, I_LEX, I_ESC, I_NEED, I_ROOM, I_LOCAL, I_CELL, I_OPENED, I_KEYS, WHY, WHICH, NEXT, STOP, LIST = range(14)
+ITEM_COLUMNS = 14
+NUM_COPIED = 9
+NOT_LISTED = -1
 ASKED = -1  # stands for `earlier` where not a key but an item ended on whose value it depends what may follow
 
 # ASCII that stands for itself inside a string.
@@ -30,7 +32,12 @@ IS_TEXT = np.zeros(256, np.bool_)
 IS_TEXT[0x20:0x80] = True
 IS_TEXT[[strings.QUOTE, strings.BACKSLASH]] = False
 
-# What `walk` returns beside a count: what ran out.
+# The byte of each class; class 0 has none.
+BYTE_OF_CLASS = np.array([0, *CLASS_BYTES], np.uint8)
+# Up to how many edges of a node each is looked at, rather than each class.
+FEW = 16
+
+# What `walk` returns beside counts: what ran out.
 FINISHED, ITEMS_FULL, PENDING_FULL, CELLS_FULL, KEYS_FULL = range(5)
 
 
@@ -94,25 +101,41 @@ def follow(edge, cell, edges, cells, num_cells, locals_):  # type: ignore[no-unt
 
 
 @kernel
-def run(data, start, thread, num_cells, plain, local_rows, locals_, edges, tags, tries, dfa, ranges, cells):  # type: ignore[no-untyped-def]  # numba
-    """Step `thread` (int64 [6], in place) through `data[start:]` as far as it goes by itself.
+def tables_of(slots):  # type: ignore[no-untyped-def]  # numba
+    """The tables of a machine, in the order of `step`'s parameters, edges and cells among them."""
+    return (
+        int32_table(slots[tables.PLAIN], NUM_CLASSES),
+        int32_table(slots[tables.LOCAL_ROWS], NUM_CLASSES),
+        int32_table(slots[tables.LOCALS], tables.LOCAL_COLUMNS),
+        int32_table(slots[tables.EDGES], tables.EDGE_COLUMNS),
+        int32_table(slots[tables.TAG_ROWS], 1),
+        int32_table(slots[tables.TRIES], strings.TRIE_COLUMNS),
+        int32_table(slots[tables.LANGUAGES], strings.LANGUAGE_COLUMNS),
+        int32_table(slots[tables.RANGES], 2),
+        int32_table(slots[tables.CELLS], tables.CELL_COLUMNS),
+    )
 
-    Returns (result, position, which, num_cells): ALIVE at the end of the data; else the byte at `position` was not
-    taken (KEY_EXIT: it was), and the thread stands before it.
+
+@kernel
+def run(machine, position, stop, num_cells, lex, esc, need, room, local, cell):  # type: ignore[no-untyped-def]  # numba
+    """Step a thread through the machine's data from `position` to `stop` as far as it goes by itself.
+
+    Returns (result, position, which, num_cells) and the thread: ALIVE at the end of the data; else the byte at `position` was
+    not taken (KEY_EXIT: it was), and the thread stands before it.
     """
-    data, plain, local_rows = unowned(data), unowned(plain), unowned(local_rows)
-    locals_, edges = unowned(locals_), unowned(edges)
-    tags, tries, dfa, ranges, cells = unowned(tags), unowned(tries), unowned(dfa), unowned(ranges), unowned(cells)
-    lex, esc, need, room, local, cell = thread[0], thread[1], thread[2], thread[3], thread[4], thread[5]
-    limit = len(cells) - 1
-    result, position, which = ALIVE, start, -1
-    while position < len(data):
+    slots = int64_array(machine)
+    plain, local_rows, locals_, edges, tags, tries, dfa, ranges, cells = tables_of(slots)
+    data = uint8_array(slots[tables.DATA])
+    limit = slots[tables.NUM_CELLS] - 1
+    result, which = ALIVE, -1
+    while position < stop:
         result, lex2, esc2, need2, room2, local2, which = step(
             data[position], lex, esc, need, room, local, plain, local_rows, locals_, tags, tries, dfa, ranges
         )
         if result == EDGE:
             if edges[which, tables.NEXT] >= 0 or edges[which, tables.KIND] == tables.ASK or num_cells >= limit:
                 break
+            esc = 0
             lex, need, room, local, cell, num_cells = follow(which, cell, edges, cells, num_cells, locals_)
             result = ALIVE
         elif result == ALIVE or result == KEY_EXIT:
@@ -120,82 +143,184 @@ def run(data, start, thread, num_cells, plain, local_rows, locals_, edges, tags,
         if result != ALIVE:
             break
         position += 1
-    thread[0], thread[1], thread[2], thread[3], thread[4], thread[5] = lex, esc, need, room, local, cell
-    return result, position, which, num_cells
+    return result, position, which, num_cells, lex, esc, need, room, local, cell
+
+
+@kernel
+def _find(byte, first, stop, edge_byte):  # type: ignore[no-untyped-def]  # numba
+    """The edge by a byte among those of a node, which ascend; -1 where there is none."""
+    while first < stop:
+        middle = (first + stop) >> 1
+        if edge_byte[middle] < byte:
+            first = middle + 1
+        elif edge_byte[middle] > byte:
+            stop = middle
+        else:
+            return middle
+    return -1
+
+
+@kernel
+def _takes(klass, lex, gap, may_end, local, plain, local_rows):  # type: ignore[no-untyped-def]  # numba
+    """Whether a plain lexeme goes on by a class (ALIVE), or an edge of the local state does (EDGE)."""
+    if plain[lex, klass] >= 0 or (gap >= 0 and plain[gap, klass] >= 0):
+        return ALIVE
+    if may_end == tables.NO:
+        return DEAD
+    if local_rows[local, 0] == tables.UNRESOLVED:
+        return NEW_LOCAL
+    return EDGE if local_rows[local, klass] >= 0 else DEAD
+
+
+@kernel
+def _plain_branches(lex, local, first, stop, edge_byte, plain, local_rows, locals_, listed, top):  # type: ignore[no-untyped-def]  # numba
+    may_end = plain[lex, 0]
+    if may_end == tables.UNRESOLVED:
+        return NEW_LEX, lex, 0
+    gap = locals_[local, tables.ENTRY] if may_end == tables.VALUE else -1
+    count = top
+    if stop - first <= FEW:
+        for edge in range(first, stop):
+            klass = BYTE_CLASS[edge_byte[edge]]
+            taken = _takes(klass, lex, gap, may_end, local, plain, local_rows) if klass > 0 else DEAD
+            if taken == NEW_LOCAL:
+                return NEW_LOCAL, local, 0
+            if taken != DEAD:
+                listed[count] = edge
+                count += 1
+        return ALIVE, top, count
+    for klass in range(1, NUM_CLASSES):
+        taken = _takes(klass, lex, gap, may_end, local, plain, local_rows)
+        if taken != DEAD:
+            edge = _find(BYTE_OF_CLASS[klass], first, stop, edge_byte)
+            if edge >= 0:
+                if taken == NEW_LOCAL:
+                    return NEW_LOCAL, local, 0
+                listed[count] = edge
+                count += 1
+    return ALIVE, top, count
+
+
+@kernel
+def _name_branches(node, first, stop, edge_byte, tries, listed, top):  # type: ignore[no-untyped-def]  # numba
+    between = tries[node, strings.UTF8_STATE] == 0
+    count = top
+    if between:
+        for byte in (strings.QUOTE, strings.BACKSLASH):
+            edge = _find(byte, first, stop, edge_byte)
+            if edge >= 0:
+                listed[count] = edge
+                count += 1
+    child = node + 1
+    while child < tries[node, strings.END]:
+        byte = tries[child, strings.BYTE]
+        if not between or byte >= 0x80 or IS_TEXT[byte]:
+            edge = _find(byte, first, stop, edge_byte)
+            if edge >= 0:
+                listed[count] = edge
+                count += 1
+        child = tries[child, strings.END]
+    return ALIVE, top, count
+
+
+@kernel
+def _branches(  # type: ignore[no-untyped-def]  # numba
+    lex, esc, local, named, first, stop, edge_byte, plain, local_rows, locals_, tries, dfa, listed, top
+):
+    """Which edges of a token trie's node, `first` to `stop`, a thread may take: most lead nowhere.
+
+    (ALIVE, top, end): those in `listed[top:end]`; (EXIT, first, stop): all have to be tried; else what is missing and which.
+    `named`: falling back from names to a free string does not count.
+    """
+    if lex < strings.FREE:
+        return _plain_branches(lex, local, first, stop, edge_byte, plain, local_rows, locals_, listed, top)
+    if lex >= strings.DFA:
+        if dfa[lex & INDEX, strings.ENDS] == strings.UNKNOWN:
+            return NEW_CONTENT, lex & INDEX, 0
+    elif lex >= strings.TRIE and esc == 0 and (named or not tries[lex & INDEX, strings.FALLBACK]):
+        return _name_branches(lex & INDEX, first, stop, edge_byte, tries, listed, top)
+    return EXIT, first, stop
+
+
+@kernel
+def _trie(slots, trie):  # type: ignore[no-untyped-def]  # numba
+    base = tables.FIRST_TRIE + trie * tables.TRIE_SLOTS
+    return (
+        int32_array(slots[base + tables.T_END]),
+        int32_array(slots[base + tables.T_DEPTH]),
+        int32_array(slots[base + tables.T_FIRST]),
+        int32_array(slots[base + tables.T_IDS]),
+        int32_array(slots[base + tables.T_EDGE_FIRST]),
+        uint8_array(slots[base + tables.T_EDGE_BYTE]),
+        int32_array(slots[base + tables.T_EDGE_NODE]),
+    )
 
 
 @kernel
 def walk(  # type: ignore[no-untyped-def]  # numba
-    stack,
-    items,
-    num_items,
-    row,
-    pending,
-    keys,
-    num_cells,
-    scratch,
-    byte,
-    depth,
-    edge_first,
-    edge_byte,
-    edge_node,
-    first,
-    ids,
-    plain,
-    local_rows,
-    locals_,
-    edges,
-    tags,
-    tries,
-    dfa,
-    ranges,
-    cells,
+    machine, scratch, trie, num_items, num_cells, own_cells, own, node, lex, esc, need, room, local, cell, num_closed
 ):
-    """Allow in `row` every string of the trie that a work item leads through.
+    """Allow in the scratch's words every string of a trie that a work item leads through.
 
-    `stack` int32 [max depth + 2, 10] is scratch. `items` int32 [?, 10] is a stack of `num_items`; `pending` takes the items
-    that wait for Python, `keys` the places (node, begun, earlier, cell) where a free key ended that began at depth `begun` in
-    the frame `cell`, or (`ASKED`) where an ASK edge was taken. Cells from `scratch` on are this walk's.
-    Returns (status, num_items, num_pending, num_keys, num_cells).
+    The items are the scratch's first `num_items`, and the thread (lex, ..., cell) at `node` unless that is negative, which
+    has closed `num_closed` free keys. Items that wait for Python are left among the pending ones; where a free key ended that
+    began at depth `begun` in the frame `cell`, (node, begun, earlier keys, cell) is noted; (node, -1, `ASKED`, cell) where an
+    ASK edge was taken. Cells from `own_cells` on are this
+    walk's.
+    Returns (status, num_pending, num_keys, num_cells, how many of the frames from `own` down it left).
     """
-    stack, items, row, pending, keys = unowned(stack), unowned(items), unowned(row), unowned(pending), unowned(keys)
-    byte, depth, first, ids = unowned(byte), unowned(depth), unowned(first), unowned(ids)
-    edge_first, edge_byte, edge_node = unowned(edge_first), unowned(edge_byte), unowned(edge_node)
-    plain, local_rows, locals_, edges = unowned(plain), unowned(local_rows), unowned(locals_), unowned(edges)
-    tags, tries, dfa, ranges, cells = unowned(tags), unowned(tries), unowned(dfa), unowned(ranges), unowned(cells)
-    num_pending = 0
-    num_keys = 0
-    ahead = np.empty((len(stack), 2), np.int32)  # edges left to take at each level: next, stop
+    slots, here = int64_array(machine), int64_array(scratch)
+    plain, local_rows, locals_, edges, tags, tries, dfa, ranges, cells = tables_of(slots)
+    _, depth, first, ids, edge_first, edge_byte, edge_node = _trie(here, trie)
+    stack, listed = int32_table(here[tables.STACK], ITEM_COLUMNS), int32_array(here[tables.BRANCHES])
+    items, pending = int32_table(here[tables.ITEMS], ITEM_COLUMNS), int32_table(here[tables.PENDING], ITEM_COLUMNS)
+    keys, words = int32_table(here[tables.KEYS], 4), int32_array(here[tables.WORDS])
+    max_items, max_pending, max_keys = here[tables.NUM_ITEMS], here[tables.NUM_PENDING], here[tables.NUM_KEYS]
+    max_cells = slots[tables.NUM_CELLS] - 8
+    if node >= 0:
+        _store(items, num_items, lex, esc, need, room, local, cell, -1, num_closed)
+        items[num_items, NODE] = node
+        num_items += 1
+    num_pending, num_keys, left = 0, 0, 0
     while num_items > 0:
         num_items -= 1
-        top = items[num_items, NODE]
-        level, above = 0, depth[top]
-        ahead[0, 0], ahead[0, 1] = edge_first[top], edge_first[top + 1]
-        if items[num_items, MODE] == AT:
-            above -= 1
-            ahead[0, 0], ahead[0, 1] = ONE_STEP, ONE_STEP + 1
-        _copy(items, num_items, stack, 0)
+        for column in range(NUM_COPIED):
+            stack[0, column] = items[num_items, column]
+        stack[0, NEXT] = -1
+        level, top = 0, 0
+        above = depth[stack[0, NODE]]
         while level >= 0:
-            edge = ahead[level, 0]
-            if edge == ahead[level, 1]:
+            if stack[level, NEXT] < 0:  # a node that was just come to
+                node = stack[level, NODE]
+                kind, begin, end = _branches(
+                    stack[level, I_LEX], stack[level, I_ESC], stack[level, I_LOCAL], False,
+                    edge_first[node], edge_first[node + 1], edge_byte, plain, local_rows, locals_, tries, dfa, listed, top,
+                )  # fmt: skip
+                if kind != ALIVE and kind != EXIT:
+                    if num_pending >= max_pending:
+                        return PENDING_FULL, num_pending, num_keys, num_cells, left
+                    for column in range(NUM_COPIED):
+                        pending[num_pending, column] = stack[level, column]
+                    pending[num_pending, WHY], pending[num_pending, WHICH] = kind, begin
+                    num_pending += 1
+                    level -= 1
+                    continue
+                stack[level, NEXT], stack[level, STOP] = begin, end
+                stack[level, LIST] = NOT_LISTED
+                if kind == ALIVE:
+                    stack[level, LIST] = top
+                    top = end
+            branch = stack[level, NEXT]
+            if branch == stack[level, STOP]:
+                if stack[level, LIST] != NOT_LISTED:
+                    top = stack[level, LIST]
                 level -= 1
                 continue
-            ahead[level, 0] = edge + 1
-            code = edge_byte[edge] if edge >= 0 else byte[top]
+            stack[level, NEXT] = branch + 1
+            edge = branch if stack[level, LIST] == NOT_LISTED else listed[branch]
+            code = edge_byte[edge]
             lex, esc, need, room = stack[level, I_LEX], stack[level, I_ESC], stack[level, I_NEED], stack[level, I_ROOM]
             local, which = stack[level, I_LOCAL], -1
-            if lex < strings.FREE and plain[lex, 0] != tables.UNRESOLVED:
-                # Most siblings lead nowhere: see that without a call.
-                klass = BYTE_CLASS[code]
-                if klass == 0:
-                    continue
-                if plain[lex, klass] < 0:
-                    may_end = plain[lex, 0]
-                    if may_end == tables.NO:
-                        continue
-                    gap = plain[locals_[local, tables.ENTRY], klass] if may_end == tables.VALUE else -1
-                    if gap < 0 and local_rows[local, 0] != tables.UNRESOLVED and local_rows[local, klass] < 0:
-                        continue
             if lex == strings.FREE and esc == 0 and IS_TEXT[code] and room > 0:
                 # Plain text inside a free string: most of every vocabulary.
                 result = ALIVE
@@ -206,21 +331,13 @@ def walk(  # type: ignore[no-untyped-def]  # numba
                 )
             if result == DEAD:
                 continue
-            child = edge_node[edge] if edge >= 0 else top
-            if result == NEW_LEX or result == NEW_LOCAL or result == NEW_CONTENT:
-                if num_pending >= len(pending):
-                    return PENDING_FULL, num_items, num_pending, num_keys, num_cells
-                _copy(stack, level, pending, num_pending)
-                pending[num_pending, NODE] = child
-                pending[num_pending, MODE] = AT
-                num_pending += 1
-                continue
+            child = edge_node[edge]
             cell, opened, num_closed = stack[level, I_CELL], stack[level, I_OPENED], stack[level, I_KEYS]
             if result == KEY_EXIT:
                 # A key of a frame that this walk opened is the frame's first, unless the walk closed another before.
-                if cell < scratch or num_closed > 0:
-                    if num_keys >= len(keys):
-                        return KEYS_FULL, num_items, num_pending, num_keys, num_cells
+                if cell < own_cells or num_closed > 0:
+                    if num_keys >= max_keys:
+                        return KEYS_FULL, num_pending, num_keys, num_cells, left
                     keys[num_keys, 0] = child
                     keys[num_keys, 1] = opened
                     keys[num_keys, 2] = num_closed
@@ -229,42 +346,96 @@ def walk(  # type: ignore[no-untyped-def]  # numba
                 num_closed += 1
             elif result == EDGE:
                 before = cell
-                if num_cells + 8 >= len(cells):
-                    return CELLS_FULL, num_items, num_pending, num_keys, num_cells
                 if edges[which, tables.KIND] == tables.ASK:
-                    if num_keys >= len(keys):
-                        return KEYS_FULL, num_items, num_pending, num_keys, num_cells
+                    if num_keys >= max_keys:
+                        return KEYS_FULL, num_pending, num_keys, num_cells, left
                     keys[num_keys, 0], keys[num_keys, 1], keys[num_keys, 2], keys[num_keys, 3] = child, -1, ASKED, cell
                     num_keys += 1
-                further = edges[which, tables.NEXT]
-                esc = 0
-                lex, need, room, local, cell, num_cells = follow(which, before, edges, cells, num_cells, locals_)
-                while further >= 0:
-                    if num_items >= len(items) or num_cells + 8 >= len(cells):
-                        return ITEMS_FULL, num_items, num_pending, num_keys, num_cells
-                    lex2, need2, room2, local2, cell2, num_cells = follow(further, before, edges, cells, num_cells, locals_)
-                    begun = above + level + 1 if lex2 >= strings.FREE else opened
-                    _store(items, num_items, lex2, 0, need2, room2, local2, cell2, begun, num_closed)
-                    items[num_items, NODE], items[num_items, MODE] = child, BELOW
-                    num_items += 1
+                further, esc = which, 0
+                while True:
+                    if num_cells >= max_cells:
+                        return CELLS_FULL, num_pending, num_keys, num_cells, left
+                    if edges[further, tables.KIND] == tables.POP and before < own_cells:
+                        left = max(left, cells[own, tables.DEPTH] - cells[before, tables.DEPTH] + 1)
+                    lex, need, room, local, cell, num_cells = follow(further, before, edges, cells, num_cells, locals_)
                     further = edges[further, tables.NEXT]
+                    if further < 0:
+                        break
+                    if num_items >= max_items:
+                        return ITEMS_FULL, num_pending, num_keys, num_cells, left
+                    begun = above + level + 1 if lex >= strings.FREE else opened
+                    _store(items, num_items, lex, 0, need, room, local, cell, begun, num_closed)
+                    items[num_items, NODE] = child
+                    num_items += 1
                 if lex >= strings.FREE:
                     opened = above + level + 1
-            level += 1
-            _store(stack, level, lex, esc, need, room, local, cell, opened, num_closed)
             for i in range(first[child], first[child + 1]):
-                row[ids[i] >> 5] |= np.uint32(1) << np.uint32(ids[i] & 31)
-            ahead[level, 0], ahead[level, 1] = edge_first[child], edge_first[child + 1]
-    return FINISHED, 0, num_pending, num_keys, num_cells
-
-
-@kernel
-def _copy(source, i, target, j):  # type: ignore[no-untyped-def]  # numba
-    for column in range(ITEM_COLUMNS):
-        target[j, column] = source[i, column]
+                words[ids[i] >> 5] |= np.int32(1) << np.int32(ids[i] & 31)
+            if edge_first[child] < edge_first[child + 1]:
+                level += 1
+                _store(stack, level, lex, esc, need, room, local, cell, opened, num_closed)
+                stack[level, NODE] = child
+    return FINISHED, num_pending, num_keys, num_cells, left
 
 
 @kernel
 def _store(target, i, lex, esc, need, room, local, cell, opened, num_closed):  # type: ignore[no-untyped-def]  # numba
     target[i, I_LEX], target[i, I_ESC], target[i, I_NEED], target[i, I_ROOM] = lex, esc, need, room
     target[i, I_LOCAL], target[i, I_CELL], target[i, I_OPENED], target[i, I_KEYS] = local, cell, opened, num_closed
+    target[i, NEXT] = -1
+
+
+@kernel
+def settle_names(machine, scratch, trie, lex, local, cell):  # type: ignore[no-untyped-def]  # numba
+    """Put right, in the scratch's words, the tokens that end a name below the place `lex` of a string trie.
+
+    They stand as those of a free string: they are taken out, and what leads on behind the quote from a thread at `local`
+    becomes a work item. Returns their number, -1 where there is no room for them.
+    """
+    slots, here = int64_array(machine), int64_array(scratch)
+    plain, local_rows, locals_, _, tags, tries, dfa, ranges, _ = tables_of(slots)
+    end, _, first, ids, edge_first, edge_byte, edge_node = _trie(here, trie)
+    stack, listed = int32_table(here[tables.STACK], ITEM_COLUMNS), int32_array(here[tables.BRANCHES])
+    items, words = int32_table(here[tables.ITEMS], ITEM_COLUMNS), int32_array(here[tables.WORDS])
+    max_items = here[tables.NUM_ITEMS]
+    base = locals_[local, tables.TAGS]
+    level, top, count = 0, 0, 0
+    stack[0, NODE], stack[0, I_LEX], stack[0, I_ESC], stack[0, NEXT] = 0, lex, 0, -1
+    while level >= 0:
+        lex, esc = stack[level, I_LEX], stack[level, I_ESC]
+        if stack[level, NEXT] < 0:
+            node = stack[level, NODE]
+            kind, stack[level, NEXT], stack[level, STOP] = _branches(
+                lex, esc, local, True, edge_first[node], edge_first[node + 1],
+                edge_byte, plain, local_rows, locals_, tries, dfa, listed, top,
+            )  # fmt: skip
+            stack[level, LIST] = NOT_LISTED
+            if kind == ALIVE:
+                stack[level, LIST] = top
+                top = stack[level, STOP]
+        branch = stack[level, NEXT]
+        if branch == stack[level, STOP]:
+            if stack[level, LIST] != NOT_LISTED:
+                top = stack[level, LIST]
+            level -= 1
+            continue
+        stack[level, NEXT] = branch + 1
+        edge = branch if stack[level, LIST] == NOT_LISTED else listed[branch]
+        code, child = edge_byte[edge], edge_node[edge]
+        result, after, esc2, _, _, tag = step_string(code, lex, esc, 0, strings.UNBOUNDED, tries, dfa, ranges)
+        if code == strings.QUOTE and esc == 0 and tag != FREE_TAG and tag != strings.NO_TAG:
+            for i in range(first[child], first[end[child]]):
+                words[ids[i] >> 5] &= ~(np.int32(1) << np.int32(ids[i] & 31))
+            behind = -1 if tag < 0 else tags[base + tag, 0] if base >= 0 else local
+            if behind >= 0:
+                if count >= max_items:
+                    return -1
+                for i in range(first[child], first[child + 1]):
+                    words[ids[i] >> 5] |= np.int32(1) << np.int32(ids[i] & 31)
+                _store(items, count, locals_[behind, tables.ENTRY], 0, 0, 0, behind, cell, -1, 0)
+                items[count, NODE] = child
+                count += 1
+        elif result == ALIVE and after >= strings.TRIE:
+            level += 1
+            stack[level, NODE], stack[level, I_LEX], stack[level, I_ESC], stack[level, NEXT] = child, after, esc2, -1
+    return count

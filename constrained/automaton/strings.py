@@ -22,6 +22,7 @@ UNBOUNDED = 1 << 30
 
 # Columns of the table of string tries; `TAG` holds a tag, NO_TAG (not the end of a string) or EXCLUDED (a string that is out).
 BYTE, END, TAG, UTF8_STATE, FALLBACK = range(5)
+TRIE_COLUMNS = 5
 NO_TAG, EXCLUDED = -1, -2
 FREE_TAG = 0  # the tag of a string that no trie holds
 VALUE_TAG = 1
@@ -33,6 +34,7 @@ ENDS, BEGINS, RANGE_FIRST, RANGE_STOP, RUN, LOOP_0 = range(6)
 # A set of characters has a bit for each byte of ASCII, and from bit 128 on one for each leading byte from C0 on.
 LOOP_WORDS = 6
 BYTE_0 = LOOP_0 + LOOP_WORDS
+LANGUAGE_COLUMNS = BYTE_0 + 256
 UNKNOWN = -1
 
 # Results of a step.

@@ -6,14 +6,15 @@ class 0 is every other byte, which leads nowhere outside strings. Column 0 of a 
 
 from __future__ import annotations
 
+import weakref
 from collections.abc import Iterable, Sequence
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from constrained.automaton import strings
-from constrained.tokens.jit import kernel
-from constrained.tokens.trie import Trie
+from constrained.tokens.jit import address, kernel
 
 Int32 = NDArray[np.int32]
 
@@ -22,6 +23,7 @@ NUM_CLASSES = len(CLASS_BYTES) + 1
 BYTE_CLASS = np.zeros(256, np.uint8)
 for _index, _byte in enumerate(CLASS_BYTES):
     BYTE_CLASS[_byte] = _index + 1
+CLASS_OF_BYTE = BYTE_CLASS.tolist()
 
 # Column 0 of a lexeme row: may the lexeme end here without reading on? A VALUE that ends may have a gap behind it.
 # Column 0 of a local row: is the row filled?
@@ -33,29 +35,71 @@ ENTRY, TAGS, DONE = range(3)
 KIND, LEX, NEED, ROOM, LOCAL, RETURN, NEXT = range(7)
 # ASK goes on like GOTO, but where to depends on the item just read: Python decides, and LOCAL leads wherever any value could.
 GOTO, PUSH, POP, ASK = range(4)
-# Columns of the cell table.
-PARENT, RETURN_LOCAL = range(2)
+# Columns of the cell table; DEPTH is how many frames are open.
+PARENT, RETURN_LOCAL, DEPTH = range(3)
+LOCAL_COLUMNS, EDGE_COLUMNS, CELL_COLUMNS = 3, 7, 3
+
+# Slots of an arena: the tables of an automaton; the scratch of its kernels, with what fits in; then `NUM_TRIES` tries.
+PLAIN, LOCAL_ROWS, LOCALS, EDGES, TAG_ROWS, TRIES, LANGUAGES, RANGES, CELLS = range(9)
+DATA, STACK, BRANCHES, ITEMS, PENDING, KEYS, WORDS = range(9, 16)
+NUM_CELLS, NUM_ITEMS, NUM_PENDING, NUM_KEYS, NUM_WORDS = range(16, 21)
+FIRST_TRIE, TRIE_SLOTS, NUM_TRIES = 24, 8, 8
+T_BYTE, T_END, T_DEPTH, T_FIRST, T_IDS, T_EDGE_FIRST, T_EDGE_BYTE, T_EDGE_NODE = range(TRIE_SLOTS)
+NUM_SLOTS = FIRST_TRIE + NUM_TRIES * TRIE_SLOTS
+
+
+class Arena:
+    """The addresses of all that kernels read and write, so that a call of one takes integers alone (`address`).
+
+    Slots name what is there (`Slot`); whoever puts an array there keeps it alive.
+    """
+
+    def __init__(self) -> None:
+        self._slots = np.zeros(NUM_SLOTS, np.int64)
+        self.address = address(self._slots)
+
+    def put(self, slot: int, array: NDArray[Any]) -> None:
+        """Let a slot name an array."""
+        self._slots[slot] = address(array)
+
+    def set(self, slot: int, number: int) -> None:
+        """Let a slot hold a number."""
+        self._slots[slot] = number
 
 
 class Table:
-    """An int32 table [rows, columns] that grows by doubling; `array` is its present storage."""
+    """An int32 table [rows, columns] that grows by doubling; `array` is its present storage.
+
+    Arenas that name the table learn of each move. Former storage is kept: a kernel of another thread may still read it.
+    """
 
     def __init__(self, columns: int, capacity: int = 64) -> None:
         self.array: Int32 = np.full((capacity, columns), -1, np.int32)
         self.size = 0
+        self._former: list[Int32] = []
+        self._arenas: list[tuple[weakref.ref[Arena], int, int]] = []
 
-    def copy(self) -> Table:
-        """An independent copy."""
-        twin = Table(0, 0)
-        twin.array, twin.size = self.array.copy(), self.size
-        return twin
+    def enter(self, arena: Arena, slot: int, rows_slot: int = -1) -> None:
+        """Let a slot of an arena name this table, now and whenever it moves, and another hold its number of rows."""
+        self._arenas.append((weakref.ref(arena), slot, rows_slot))
+        self._tell(arena, slot, rows_slot)
+
+    def _tell(self, arena: Arena, slot: int, rows_slot: int) -> None:
+        arena.put(slot, self.array)
+        if rows_slot >= 0:
+            arena.set(rows_slot, len(self.array))
 
     def reserve(self, extra: int) -> None:
         """Make room for `extra` more rows."""
         if self.size + extra > len(self.array):
             grown = np.full((max(2 * len(self.array), self.size + extra), self.array.shape[1]), -1, np.int32)
             grown[: len(self.array)] = self.array  # the kernel may hold scratch rows past `size`
+            self._former.append(self.array)
             self.array = grown
+            self._arenas = [entry for entry in self._arenas if entry[0]() is not None]
+            for reference, *slots in self._arenas:
+                if (arena := reference()) is not None:
+                    self._tell(arena, *slots)
 
     def add(self, row: Sequence[int] | None = None) -> int:
         """Append a row (all -1 where none is given) and return its index."""
@@ -65,39 +109,67 @@ class Table:
         self.size += 1
         return self.size - 1
 
+    def extend(self, rows: Sequence[Sequence[int]]) -> None:
+        """Append whole rows."""
+        if rows:
+            self.reserve(len(rows))
+            self.array[self.size : self.size + len(rows)] = rows
+            self.size += len(rows)
+
 
 class StringTries:
     """The tries of names and enum values of one grammar, all in one table (columns of `automaton.strings`)."""
 
     def __init__(self) -> None:
-        self.table = Table(5)
+        self.table = Table(strings.TRIE_COLUMNS)
 
     def add(self, tags: Iterable[tuple[str, int]], *, fallback: bool) -> int:
         """Lex id of the root of a new trie of strings with tags; `fallback` lets every other string in (`FREE_TAG`)."""
-        texts, numbers = zip(*tags, strict=True) if (tags := list(tags)) else ((), ())
-        trie = Trie.build([text.encode() for text in texts], keep_empty=True)
-        root, count = self.table.size, len(trie.byte)
-        self.table.reserve(count)
-        block = self.table.array[root : root + count]
-        block[:, strings.BYTE] = trie.byte
-        block[:, strings.END] = trie.end + root
-        block[:, strings.TAG] = strings.NO_TAG
-        block[:, strings.FALLBACK] = int(fallback)
-        block[:, strings.UTF8_STATE] = _utf8_states(trie.byte, trie.depth, trie.max_depth)
-        ends = np.flatnonzero(trie.first[1:] > trie.first[:-1])
-        block[ends, strings.TAG] = np.asarray(numbers, np.int32)[trie.ids[trie.first[ends]]] if len(ends) else 0
-        self.table.size += count
+        pairs = sorted((text.encode(), tag) for text, tag in tags)
+        starts = np.zeros(len(pairs) + 1, np.int64)
+        np.cumsum([len(text) for text, _ in pairs], out=starts[1:])
+        flat = np.frombuffer(b"".join(text for text, _ in pairs), np.uint8)
+        root = self.table.size
+        self.table.reserve(len(flat) + 1)
+        numbers = np.array([tag for _, tag in pairs], np.int32)
+        self.table.size += _names(flat, starts, numbers, int(fallback), root, self.table.array)
         return strings.TRIE | root
 
 
 @kernel
-def _utf8_states(byte, depth, max_depth):  # type: ignore[no-untyped-def]  # numba
-    """The state of `strings.UTF8` at each node of a trie."""
-    states = np.zeros(len(byte), np.int32)
-    parents = np.zeros(max_depth + 1, np.int32)
-    for node in range(1, len(byte)):
-        state = states[parents[depth[node] - 1]]
-        if state != 0 or byte[node] >= 0x80:
-            states[node] = strings.UTF8[state, byte[node]]
-        parents[depth[node]] = node
-    return states
+def _names(flat, starts, numbers, fallback, root, table):  # type: ignore[no-untyped-def]  # numba
+    """Write the trie of sorted strings into a table from row `root` on; returns the number of its nodes."""
+    longest = 0
+    for i in range(len(numbers)):
+        longest = max(longest, starts[i + 1] - starts[i])
+    path = np.zeros(longest + 1, np.int64)
+    _start_name(table, root, 0, 0, fallback)
+    path[0] = root
+    node, open_len = root, 0
+    for i in range(len(numbers)):
+        size, common = starts[i + 1] - starts[i], 0
+        if i > 0:
+            limit = min(size, open_len)
+            while common < limit and flat[starts[i - 1] + common] == flat[starts[i] + common]:
+                common += 1
+        for level in range(open_len, common, -1):
+            table[path[level], strings.END] = node + 1
+        for level in range(common + 1, size + 1):
+            node += 1
+            byte, before = flat[starts[i] + level - 1], table[path[level - 1], strings.UTF8_STATE]
+            state = 0 if before == 0 and byte < 0x80 else strings.UTF8[before, byte]
+            _start_name(table, node, byte, state, fallback)
+            path[level] = node
+        table[path[size], strings.TAG] = numbers[i]
+        open_len = size
+    for level in range(open_len, -1, -1):
+        table[path[level], strings.END] = node + 1
+    return node + 1 - root
+
+
+@kernel
+def _start_name(table, node, byte, state, fallback):  # type: ignore[no-untyped-def]  # numba
+    table[node, strings.BYTE] = byte
+    table[node, strings.TAG] = strings.NO_TAG
+    table[node, strings.UTF8_STATE] = state
+    table[node, strings.FALLBACK] = fallback

@@ -12,7 +12,9 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from numba import njit
+import numba
+import numpy as np
+from numba import njit, types
 from numba.extending import intrinsic
 from numba.np.arrayobj import make_array
 
@@ -61,3 +63,54 @@ def _unowned(_, array):  # type: ignore[no-untyped-def]  # numba
 
 
 unowned: Any = _unowned
+
+
+def _pointer(element: Any) -> Any:
+    """An intrinsic that takes an address for a pointer."""
+    pointer: Any = types.CPointer
+
+    @intrinsic
+    def cast(_, address):  # type: ignore[no-untyped-def]
+        def codegen(context, builder, signature, args):  # type: ignore[no-untyped-def]
+            return builder.inttoptr(args[0], context.get_value_type(signature.return_type))
+
+        return pointer(element)(types.int64), codegen
+
+    return cast
+
+
+_int32_pointer, _int64_pointer, _uint8_pointer = _pointer(types.int32), _pointer(types.int64), _pointer(types.uint8)
+
+_carray: Any = vars(numba)["carray"]
+# How many rows an array is said to have that a kernel makes of an address: it is never asked.
+_ROWS = 1 << 30
+
+
+@kernel
+def int32_table(address, columns):  # type: ignore[no-untyped-def]  # numba
+    """The int32 [?, columns] array at an address, for use inside a kernel; unowned."""
+    return _carray(_int32_pointer(address), (_ROWS, columns), np.int32)
+
+
+@kernel
+def int32_array(address):  # type: ignore[no-untyped-def]  # numba
+    """The int32 [?] array at an address."""
+    return _carray(_int32_pointer(address), (_ROWS,), np.int32)
+
+
+@kernel
+def int64_array(address):  # type: ignore[no-untyped-def]  # numba
+    """The int64 [?] array at an address."""
+    return _carray(_int64_pointer(address), (_ROWS,), np.int64)
+
+
+@kernel
+def uint8_array(address):  # type: ignore[no-untyped-def]  # numba
+    """The uint8 [?] array at an address."""
+    return _carray(_uint8_pointer(address), (_ROWS,), np.uint8)
+
+
+@kernel
+def address(array):  # type: ignore[no-untyped-def]  # numba
+    """Where the elements of an array lie in memory."""
+    return array.ctypes.data

@@ -40,9 +40,10 @@ class Trie:
     edge_node: Int32
 
     @property
-    def whole(self) -> tuple[UInt8, Int32, Int32, UInt8, Int32, Int32, Int32]:
-        """The arrays of a walk with its strings, in the order in which kernels take them."""
-        return (self.byte, self.depth, self.edge_first, self.edge_byte, self.edge_node, self.first, self.ids)
+    def arrays(self) -> tuple[UInt8, Int32, Int32, Int32, Int32, Int32, UInt8, Int32]:
+        """All arrays, in the order in which kernels know them."""
+        nodes = (self.byte, self.end, self.depth, self.first, self.ids)
+        return (*nodes, self.edge_first, self.edge_byte, self.edge_node)
 
     @property
     def spelling(self) -> tuple[int, Int32, UInt8, Int32]:

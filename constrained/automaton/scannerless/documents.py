@@ -13,7 +13,8 @@ from numpy.typing import NDArray
 from constrained.automaton import strings, tables
 from constrained.automaton.automaton import Automaton, State, open_string
 from constrained.automaton.closing import Closings
-from constrained.automaton.masks import Masks, VocabularyRows
+from constrained.automaton.masks import Masks
+from constrained.automaton.vocabulary_rows import VocabularyRows
 from constrained.tokens.rows import Words, clear_bits
 
 # The last bytes of JSON texts, by the type of the value.

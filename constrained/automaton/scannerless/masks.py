@@ -14,11 +14,11 @@ from collections import OrderedDict
 import numpy as np
 
 from constrained.automaton.automaton import State
-from constrained.automaton.masks import VocabularyRows, rows_of
 from constrained.automaton.scannerless.documents import Document
 from constrained.automaton.scannerless.machine import BETWEEN, Machine, TextState
 from constrained.automaton.scannerless.parts import Nodes, Part, Parts
 from constrained.automaton.scannerless.stacks import BOTTOM
+from constrained.automaton.vocabulary_rows import VocabularyRows, rows_of
 from constrained.grammar.context_free.corners import NOWHERE
 from constrained.tokens.rows import MaskRow, Words, set_bits
 from constrained.tokens.vocabulary import Vocabulary

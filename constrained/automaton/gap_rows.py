@@ -1,0 +1,65 @@
+"""What the vocabulary looks like from inside a gap: tokens of whitespace alone, and tokens that begin with it.
+
+Behind their whitespace the latter are as the tokens without any: one trie of what is left of each token serves every gap, and
+a gap takes out those whose whitespace it does not hold.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import OrderedDict
+
+import numpy as np
+
+from constrained.automaton.lexemes import PlainKey, left
+from constrained.tokens.rows import Words, set_bits
+from constrained.tokens.trie import Trie
+
+WHITESPACE = b" \t\n\r"
+MAX_ROWS = 1024
+
+
+class GapRows:
+    """Rows of the places in gaps over one vocabulary; bounded and safe between threads.
+
+    `stripped` is the trie of all tokens without the whitespace that they begin with.
+    """
+
+    def __init__(self, token_bytes: list[bytes], num_words: int) -> None:
+        self._num_words = num_words
+        self._rows: OrderedDict[PlainKey, tuple[Words, Words]] = OrderedDict()
+        self._lock = threading.RLock()
+        rests = [text.lstrip(WHITESPACE) for text in token_bytes]
+        self.stripped = Trie.build(rests)
+        gaps = [text[: len(text) - len(rest)] for text, rest in zip(token_bytes, rests, strict=True)]
+        # Per token, of the whitespace that it begins with: how long it is, its newlines and blanks, and how it holds returns.
+        self._len = np.fromiter(map(len, gaps), np.int32, len(gaps))
+        self._blanks = np.fromiter((gap.count(b" ") + gap.count(b"\t") for gap in gaps), np.int32, len(gaps))
+        pairs = [gap.replace(b"\r\n", b"\n") for gap in gaps]
+        self._half = np.fromiter((gap.endswith(b"\r") for gap in pairs), np.bool_, len(gaps))
+        self._newlines = np.fromiter((gap.count(b"\n") for gap in pairs), np.int32, len(gaps)) + self._half
+        self._astray = np.fromiter((b"\r" in gap[:-1] for gap in pairs), np.bool_, len(gaps))
+        self._alone = np.fromiter((bool(gap) and not rest for gap, rest in zip(gaps, rests, strict=True)), np.bool_, len(gaps))
+
+    def row(self, gap: PlainKey) -> tuple[Words, Words]:
+        """Bits of the tokens that go on behind whitespace which the gap ("space" or "any") holds; and of whitespace alone."""
+        with self._lock:
+            found = self._rows.get(gap)
+            if found is None:
+                found = self._rows[gap] = self._make(gap)
+                if len(self._rows) > MAX_ROWS:
+                    self._rows.popitem(last=False)
+            return found
+
+    def _make(self, gap: PlainKey) -> tuple[Words, Words]:
+        if gap[0] == "any":
+            held = ended = self._len <= left(gap, 1)
+        else:
+            held = (self._newlines <= left(gap, 1)) & (self._blanks <= left(gap, 2)) & ~self._astray
+            ended = held & ~self._half
+        return self._bits(ended & ~self._alone), self._bits(held & self._alone)
+
+    def _bits(self, tokens: np.ndarray) -> Words:
+        words = np.zeros(self._num_words, np.uint32)
+        set_bits(words, np.flatnonzero(tokens).astype(np.int32))
+        return words

@@ -1,0 +1,65 @@
+"""`VocabularyRows`: what all grammars over one vocabulary share of their mask rows."""
+
+from __future__ import annotations
+
+import weakref
+
+import numpy as np
+
+from constrained.automaton.gap_rows import GapRows
+from constrained.automaton.language_rows import LanguageRows
+from constrained.automaton.string_rows import StringRows
+from constrained.automaton.value_rows import ValueRows
+from constrained.automaton.walking import Scratches
+from constrained.errors import VocabularyError
+from constrained.options import Spelling
+from constrained.tokens.rows import RowStore
+from constrained.tokens.trie import Trie
+from constrained.tokens.vocabulary import Vocabulary
+
+
+class VocabularyRows:
+    """The trie of a vocabulary, the rows of its strings, numbers and gaps, and its store of rows.
+
+    Raises `VocabularyError` where no token is one of the bytes that documents need singly.
+    """
+
+    def __init__(self, vocabulary: Vocabulary) -> None:
+        self.num_words = vocabulary.num_words
+        self.token_bytes = vocabulary.token_bytes
+        self.trie = vocabulary.trie
+        _require_bytes(self.trie)
+        self._strings: dict[Spelling, tuple[StringRows, LanguageRows]] = {}
+        self.values = ValueRows(self.trie, vocabulary.num_words)
+        self.gaps = GapRows(vocabulary.token_bytes, vocabulary.num_words)
+        self.scratches = Scratches(vocabulary.num_words, self.trie.max_depth)
+        self.store = RowStore()
+        self.eos = np.array(sorted(vocabulary.eos_token_ids), np.int32)
+
+    def strings(self, spelling: Spelling) -> tuple[StringRows, LanguageRows]:
+        """The vocabulary seen from inside free strings, and from inside strings of languages."""
+        found = self._strings.get(spelling)
+        if found is None:
+            free = StringRows(self.trie, self.token_bytes, self.num_words, permissive=spelling == "permissive")
+            found = self._strings.setdefault(spelling, (free, LanguageRows(self.trie, self.num_words, free)))
+        return found
+
+
+def _require_bytes(trie: Trie) -> None:
+    """All printable ASCII must be there byte by byte, and all continuation bytes where a token ends inside a character."""
+    single = set(trie.byte[(trie.depth == 1) & (trie.first[1:] > trie.first[:-1])].tolist())
+    needed = [*range(0x20, 0x7F), *(range(0x80, 0xC0) if any(byte >= 0x80 for byte in single) else ())]
+    missing = [byte for byte in needed if byte not in single]
+    if missing:
+        raise VocabularyError(f"no token is the single byte 0x{missing[0]:02x}, which documents may need")
+
+
+_shared: weakref.WeakKeyDictionary[Vocabulary, VocabularyRows] = weakref.WeakKeyDictionary()
+
+
+def rows_of(vocabulary: Vocabulary) -> VocabularyRows:
+    """The shared rows of a vocabulary, made when first asked for."""
+    found = _shared.get(vocabulary)
+    if found is None:
+        found = _shared.setdefault(vocabulary, VocabularyRows(vocabulary))
+    return found
