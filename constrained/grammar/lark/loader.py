@@ -16,7 +16,7 @@ from lark.exceptions import LarkError
 from lark.grammar import Rule
 from lark.lexer import Pattern, PatternStr, TerminalDef
 from lark.load_grammar import Grammar as Definitions
-from lark.load_grammar import GrammarBuilder, PackageResource
+from lark.load_grammar import GrammarBuilder, PackageResource, stdlib_loader
 
 from constrained.errors import GrammarError, GrammarFuelError, UnsupportedGrammarError
 from constrained.grammar.context_free.grammar import Grammar, SchemaTerminal, Terminal
@@ -55,7 +55,7 @@ def load_lark(text: str, start: str = "start", schemas: dict[str, Any] | None = 
 
 
 def _compile(text: str, start: str) -> tuple[list[TerminalDef], list[Rule], list[str]]:
-    builder = GrammarBuilder(import_paths=[_no_files])
+    builder = GrammarBuilder(import_paths=[_from_library])
     try:
         builder.load_grammar(text, "<string>")
         definitions = builder.build()
@@ -70,20 +70,50 @@ def _compile(text: str, start: str) -> tuple[list[TerminalDef], list[Rule], list
     return terminals, rules, ignored
 
 
-def _no_files(base_path: Any, grammar_path: str) -> tuple[Any, str]:
+def _from_library(base_path: Any, grammar_path: str) -> tuple[Any, str]:
     """Asked first for every import: lark's own library alone is read."""
     if base_path is not None and not isinstance(base_path, PackageResource):
         raise UnsupportedGrammarError(f"{grammar_path!r}: only lark's own library can be imported", KIND)
-    raise FileNotFoundError(grammar_path)
+    try:
+        found: tuple[Any, str] = stdlib_loader(base_path, grammar_path)
+    except OSError as error:
+        raise GrammarError(f"lark's library has no {grammar_path!r}", KIND) from error
+    return found
 
 
 # -- the bound of EBNF: lark writes out every choice of optional parts
 
 
 def _bound(definitions: Definitions) -> None:
+    _bound_templates(definitions)
     for name, _, tree, _ in definitions.rule_defs:
         if tree is not None and _num_expansions(tree) > MAX_EXPANSIONS:
             raise GrammarFuelError(f"its optional parts make more than {MAX_EXPANSIONS} productions", KIND, str(name))
+
+
+def _bound_templates(definitions: Definitions) -> None:
+    """Refuse templates that use themselves with ever larger arguments, which lark would write out for ever."""
+    uses: dict[str, set[str]] = {}
+    for name, params, tree, _ in definitions.rule_defs:
+        if params and tree is not None:
+            usages = [use.children for use in tree.find_data("template_usage")]
+            grows = any(_is_composed(argument) for use in usages for argument in use[1:])
+            uses[str(name)] = {str(use[0].name) for use in usages} if grows else set()
+    for name in uses:
+        reached, pending = set(), [name]
+        while pending:
+            new = uses.get(pending.pop(), set()) - reached
+            reached |= new
+            pending += new
+        if name in reached:
+            raise GrammarFuelError("a template that uses itself with larger arguments has no end", KIND, name)
+
+
+def _is_composed(argument: Any) -> bool:
+    """Whether an argument of a template is more than one symbol."""
+    while isinstance(argument, Tree) and argument.data == "value":
+        argument = argument.children[0]
+    return isinstance(argument, Tree) and argument.data != "literal"
 
 
 def _num_expansions(tree: Any) -> float:
