@@ -14,7 +14,9 @@ from collections.abc import Iterable
 from constrained.automaton.automaton import State
 from constrained.automaton.scannerless.documents import Document
 from constrained.automaton.scannerless.lexemes import Between, Lexemes
+from constrained.automaton.scannerless.scan import BYTE_0, COLUMNS, DEAD, ENDS
 from constrained.automaton.scannerless.stacks import BOTTOM, Stacks
+from constrained.automaton.tables import Table
 from constrained.grammar.context_free import Corners, NormalForm, SchemaTerminal, Terminal
 from constrained.grammar.context_free.corners import NOWHERE
 
@@ -23,13 +25,14 @@ Thread = tuple[int, int, int]
 
 
 class TextState(State):
-    """A state; `steps` memoises bytes."""
+    """A state; `index` is its row in the walks' table, -1 where it has none. `steps` memoises bytes."""
 
-    __slots__ = ("steps",)
+    __slots__ = ("index", "steps")
 
     def __init__(self, threads: tuple[Thread, ...], *, is_accepting: bool) -> None:
         super().__init__(threads, is_accepting=is_accepting)  # type: ignore[arg-type]
         self.steps: dict[int, TextState | None] = {}
+        self.index = -1
 
 
 class Machine:
@@ -41,6 +44,8 @@ class Machine:
         self.corners = Corners(grammar)
         self.lexemes = Lexemes(grammar.kind)
         self.stacks = Stacks()
+        self.table = Table(COLUMNS)
+        self.walked: list[TextState] = []
         self._documents = documents
         self._starts = {name: self._start(name, terminal) for name, terminal in grammar.terminals.items()}
         self.ignored = tuple(dict.fromkeys(self._starts[name] for name in grammar.ignored))
@@ -176,3 +181,19 @@ class Machine:
                 for inner, _ in self.closure(place, stacks) if position == BETWEEN else ():
                     begun.update(start for start, _, _ in self.openings(inner))
             return sorted({byte for position in begun for byte in self.lexemes.next_bytes(position)})
+
+    # -- the table of walks
+
+    def row(self, state: TextState) -> int:
+        """The row of a state in the table of walks; its steps may still be unknown."""
+        if state.index < 0:
+            state.index = self.table.add()
+            self.walked.append(state)
+            self.table.array[state.index, ENDS] = int(state.is_accepting)
+        return state.index
+
+    def fill(self, index: int, byte: int) -> None:
+        """Fill in one step of a row."""
+        after = self.step(self.walked[index], byte)
+        target = DEAD if after is None else self.row(after)
+        self.table.array[index, BYTE_0 + byte] = target

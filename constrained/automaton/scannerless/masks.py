@@ -10,7 +10,6 @@ from __future__ import annotations
 import threading
 import weakref
 from collections import OrderedDict
-from dataclasses import dataclass
 
 import numpy as np
 
@@ -18,12 +17,13 @@ from constrained.automaton.automaton import State
 from constrained.automaton.scannerless.documents import Document
 from constrained.automaton.scannerless.machine import BETWEEN, Machine, TextState
 from constrained.automaton.scannerless.parts import Nodes, Part, Parts
+from constrained.automaton.scannerless.stacks import BOTTOM
 from constrained.automaton.vocabulary_rows import VocabularyRows, rows_of
 from constrained.grammar.context_free.corners import NOWHERE
 from constrained.tokens.rows import MaskRow, Words, set_bits
 from constrained.tokens.vocabulary import Vocabulary
 
-MAX_PARTS = 8192
+MAX_PARTS = 4096
 
 _parts: weakref.WeakKeyDictionary[Vocabulary, Parts] = weakref.WeakKeyDictionary()
 _lock = threading.Lock()
@@ -38,19 +38,6 @@ def parts_of(vocabulary: Vocabulary) -> Parts:
         return found
 
 
-@dataclass(frozen=True, slots=True)
-class Entrance:
-    """The terminals that may begin at a place: their positions, the groups that they lead to, and their first bytes.
-
-    A group is (place that the terminals lead to, place below it).
-    """
-
-    positions: list[int]
-    groups: list[int]
-    leads: list[tuple[int, int]]
-    first: list[int]
-
-
 class TextMasks:
     """Mask rows of one machine over one vocabulary."""
 
@@ -58,10 +45,8 @@ class TextMasks:
         self._machine = machine
         self._shared: VocabularyRows = rows_of(vocabulary)
         self._parts = parts_of(vocabulary)
-        self._entrances: dict[int, Entrance] = {}
         self._documents: OrderedDict[int, Part] = OrderedDict()
         self._made: OrderedDict[tuple[int, int], Part] = OrderedDict()
-        self._entered: OrderedDict[tuple[int, int], tuple[Part, list[tuple[int, Nodes]]]] = OrderedDict()
 
     def row(self, state: State, _history: bytes | bytearray = b"") -> MaskRow:
         """The mask row of `state`; EOS bits are set where the text may end."""
@@ -101,10 +86,10 @@ class TextMasks:
             part.put(words)
             pending += [(part.exits, returns, below) for returns, below in self._machine.stacks.frames(stacks)]
 
-    # -- inside one terminal
+    # -- parts
 
     def _inside(self, position: int) -> Part:
-        """All tokens that stay inside a terminal, and where it may end in them."""
+        """The tokens that stay inside a terminal, and where it may end in them."""
         found = self._machine.lexemes.positions[position]
         if not isinstance(found, Document):
             return self._parts.kept(found.key, lambda: self._walk_inside(position))
@@ -117,75 +102,39 @@ class TextMasks:
         return part
 
     def _walk_inside(self, position: int) -> Part:
-        words, lexemes = np.zeros(self._shared.num_words, np.uint32), self._machine.lexemes
-        exits = self._parts.enter(self._parts.root, [position], [0], lexemes.next_bytes(position), lexemes, words)
-        return self._parts.part(words, exits[0][1] if exits else self._parts.nowhere)
-
-    # -- from a place between terminals
+        lexemes = self._machine.lexemes
+        lexemes.resolve(position)
+        return self._parts.walk(self._parts.root, position, lexemes.table, lexemes.fill)
 
     def _after(self, start: Nodes, place: int) -> Part:
-        """The tokens below `start` from a place, and the nodes at which its goal is found in them."""
+        """The tokens below `start` from a place between terminals, and where its goal is found in them."""
         known = self._made.get((start.uid, place))
         if known is None:
-            known = self._made[start.uid, place] = self._find_goal(start, place)
+            known = self._at_root(place) if start is self._parts.root else self._below(start, place)
+            self._made[start.uid, place] = known
             if len(self._made) > MAX_PARTS:
                 self._made.popitem(last=False)
         return known
 
-    def _find_goal(self, start: Nodes, place: int) -> Part:
-        words, exits = np.zeros(self._shared.num_words, np.uint32), []
-        arrived: dict[int, Nodes] = {}
-        pending = [(place, start)]
-        while pending:
-            here, nodes = pending.pop()
-            before = arrived.get(here, self._parts.nowhere)
-            nodes = self._parts.difference(nodes, before)
-            if not nodes:
-                continue
-            arrived[here] = self._parts.union([before, nodes])
-            if self._machine.corners.is_found(here):
-                exits.append(nodes)
-            part, ends = self._enter(nodes, here)
-            part.put(words)
-            for group, ended in ends:
-                target, returns = self._entrance(here).leads[group]
-                if returns == NOWHERE:
-                    pending.append((target, ended))
-                else:
-                    goal = self._after(ended, target)
-                    goal.put(words)
-                    pending.append((returns, goal.exits))
-        return self._parts.part(words, self._parts.union(exits))
+    def _below(self, start: Nodes, place: int) -> Part:
+        machine = self._machine
+        state = machine.state([(BETWEEN, place, BOTTOM)])
+        part = self._parts.walk(start, machine.row(state), machine.table, machine.fill)
+        if not machine.corners.is_found(place):
+            return part
+        return Part(part.words, part.tokens, self._parts.union([start, part.exits]))
 
-    def _enter(self, start: Nodes, place: int) -> tuple[Part, list[tuple[int, Nodes]]]:
-        """The tokens below `start` that begin a terminal at a place; and by group, where these end in them."""
-        known = self._entered.get((start.uid, place))
-        if known is None:
-            known = self._entered[start.uid, place] = self._find_terminals(start, place)
-            if len(self._entered) > MAX_PARTS:
-                self._entered.popitem(last=False)
-        return known
-
-    def _find_terminals(self, start: Nodes, place: int) -> tuple[Part, list[tuple[int, Nodes]]]:
-        words, entrance, parts = np.zeros(self._shared.num_words, np.uint32), self._entrance(place), self._parts
-        if start is not parts.root:
-            args = (entrance.positions, entrance.groups, entrance.first, self._machine.lexemes, words)
-            ends = parts.enter(start, *args)
-            return parts.part(words, parts.nowhere), ends
-        by_group: dict[int, list[Nodes]] = {}
-        for position, group in zip(entrance.positions, entrance.groups, strict=True):
+    def _at_root(self, place: int) -> Part:
+        """All tokens from a place: terminal by terminal, as their insides are shared."""
+        words = np.zeros(self._shared.num_words, np.uint32)
+        exits = [self._parts.root] if self._machine.corners.is_found(place) else []
+        openings = [(start, place, NOWHERE) for start in self._machine.ignored]
+        for position, target, returns in openings + self._machine.openings(place):
             inside = self._inside(position)
             inside.put(words)
-            by_group.setdefault(group, []).append(inside.exits)
-        return parts.part(words, parts.nowhere), [(group, parts.union(sets)) for group, sets in by_group.items()]
-
-    def _entrance(self, place: int) -> Entrance:
-        known = self._entrances.get(place)
-        if known is None:
-            openings = [(start, place, NOWHERE) for start in self._machine.ignored] + self._machine.openings(place)
-            leads = list(dict.fromkeys((target, returns) for _, target, returns in openings))
-            groups = [leads.index((target, returns)) for _, target, returns in openings]
-            positions = [position for position, _, _ in openings]
-            first = sorted({byte for position in positions for byte in self._machine.lexemes.next_bytes(position)})
-            known = self._entrances[place] = Entrance(positions, groups, leads, first)
-        return known
+            for after in (target, returns):
+                if after != NOWHERE and inside.exits:
+                    inside = self._after(inside.exits, after)
+                    inside.put(words)
+            exits.append(inside.exits)
+        return self._parts.part(words, self._parts.union(exits))

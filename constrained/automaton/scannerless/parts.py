@@ -1,30 +1,30 @@
-"""Parts of mask rows: what the tokens below some nodes of the trie do inside terminals, and where these end in them.
+"""Parts of mask rows: what the tokens below some nodes of the trie do, and at which nodes they come out again.
 
-A part does not depend on what lies below on the stack, so that few parts serve all stacks: rows are put together from
-them (`masks`). Those of a terminal over the whole trie are shared by all grammars of a vocabulary.
+A part is independent of what lies below on the stack, so that few parts serve all stacks: a row is put together from
+them (`masks`). Those of terminals are shared by all grammars of a vocabulary.
 """
 
 from __future__ import annotations
 
 import threading
 from collections import OrderedDict
-from collections.abc import Callable, Hashable, Iterable
+from collections.abc import Callable, Hashable
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
-from constrained.automaton.scannerless.lexemes import Lexemes
-from constrained.automaton.scannerless.scan import begin, walk
+from constrained.automaton.scannerless.scan import BYTE_0, DEAD, walk
+from constrained.automaton.tables import Table
 from constrained.tokens.rows import Words, set_bits
 from constrained.tokens.trie import Trie
 
 Int32 = NDArray[np.int32]
-_FEW = 256  # bits in so many words or fewer are kept as a list of tokens
+_FEW = 256  # so many tokens or fewer are kept as a list
 
 
 class Nodes:
-    """A set of inner nodes of a trie, ascending; `uid` tells sets apart."""
+    """A set of inner nodes of a trie; `uid` tells sets apart. `edges(byte)` are the edges by which it is left."""
 
     __slots__ = ("_by_byte", "_edges", "_trie", "nodes", "uid")
 
@@ -38,23 +38,22 @@ class Nodes:
     def __bool__(self) -> bool:
         return len(self.nodes) > 0
 
-    def edges(self, bytes_: Iterable[int]) -> Int32:
-        """The edges below the nodes that read one of some bytes."""
+    def edges(self, byte: int) -> Int32:
+        """The edges below the nodes that read `byte`."""
         if self._edges is None or self._by_byte is None:
             first = self._trie.edge_first
             counts = first[self.nodes + 1] - first[self.nodes]
             starts = np.repeat(first[self.nodes] - (np.cumsum(counts) - counts), counts)
             edges = (starts + np.arange(counts.sum())).astype(np.int32)
-            self._edges = edges[np.argsort(self._trie.edge_byte[edges], kind="stable")]
+            order = np.argsort(self._trie.edge_byte[edges], kind="stable")
+            self._edges = edges[order]
             self._by_byte = np.searchsorted(self._trie.edge_byte[self._edges], np.arange(257))
-        edges, at = self._edges, self._by_byte
-        found = [edges[at[byte] : at[byte + 1]] for byte in bytes_ if at[byte] < at[byte + 1]]
-        return np.concatenate(found) if found else edges[:0]
+        return self._edges[self._by_byte[byte] : self._by_byte[byte + 1]]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Part:
-    """Tokens, as bits or, where they are few, by name; and the nodes at which they come out."""
+    """The tokens that go through, as bits or, where they are few, by name; and the nodes at which they come out."""
 
     words: Words | None
     tokens: Int32 | None
@@ -79,9 +78,8 @@ class Parts:
         self._num_sets = 0
         self._kept: OrderedDict[Hashable, Part] = OrderedDict()
         self._lock = threading.RLock()
-        self._items: Int32 = np.empty((1024, 3), np.int32)
-        self._pending: Int32 = np.empty((1024, 3), np.int32)
-        self._exits: Int32 = np.empty((1024, 2), np.int32)
+        self._pending: Int32 = np.empty((len(trie.edge_byte) + 1, 2), np.int32)
+        self._exits: Int32 = np.empty(len(trie.byte) + 1, np.int32)
         self.nowhere = self.nodes(np.zeros(0, np.int32))
         self.root = self.nodes(np.zeros(1, np.int32))
 
@@ -93,7 +91,7 @@ class Parts:
             if found is None:
                 self._num_sets += 1
                 found = self._sets[key] = Nodes(self.trie, nodes, self._num_sets)
-                if len(self._sets) > 8 * self._capacity:
+                if len(self._sets) > self._capacity:
                     self._sets.popitem(last=False)
             else:
                 self._sets.move_to_end(key)
@@ -104,24 +102,12 @@ class Parts:
         distinct = {nodes.uid: nodes for nodes in sets if nodes}
         if len(distinct) < 2:
             return next(iter(distinct.values()), self.nowhere)
-        return self.nodes(_ascending(np.concatenate([nodes.nodes for nodes in distinct.values()])))
-
-    def difference(self, nodes: Nodes, without: Nodes) -> Nodes:
-        """The nodes of one set that are not in another."""
-        if not without or not nodes:
-            return nodes
-        at = np.searchsorted(without.nodes, nodes.nodes)
-        known = without.nodes[np.minimum(at, len(without.nodes) - 1)] == nodes.nodes
-        return self.nodes(nodes.nodes[~known]) if known.any() else nodes
+        return self.nodes(np.unique(np.concatenate([nodes.nodes for nodes in distinct.values()])))
 
     def part(self, words: Words, exits: Nodes) -> Part:
         """A part of the bits `words`."""
-        held = np.flatnonzero(words)
-        if len(held) > _FEW:
-            return Part(words, None, exits)
-        bits = np.unpackbits(words[held].view(np.uint8).reshape(-1, 4), axis=1, bitorder="little")
-        at, bit = np.nonzero(bits)
-        return Part(None, (32 * held[at] + bit).astype(np.int32), exits)
+        tokens = np.flatnonzero(np.unpackbits(words.view(np.uint8), bitorder="little")).astype(np.int32)
+        return Part(None, tokens, exits) if len(tokens) <= _FEW else Part(words, None, exits)
 
     def kept(self, key: Hashable, make: Callable[[], Part]) -> Part:
         """The part of a key that means the same in every grammar, made where it is new."""
@@ -135,56 +121,37 @@ class Parts:
                 self._kept.move_to_end(key)
             return found
 
-    def enter(
-        self, start: Nodes, positions: list[int], groups: list[int], bytes_: Iterable[int], lexemes: Lexemes, words: Words
-    ) -> list[tuple[int, Nodes]]:
-        """Walk the tokens below `start` from the beginning of terminals, each of which counts for a group.
-
-        `bytes_` are the bytes that may begin one. Sets the bits of the tokens that go through in `words`; returns the
-        groups whose terminals end in some, with the nodes where they do.
-        """
+    def walk(self, start: Nodes, row: int, table: Table, fill: Callable[[int, int], None]) -> Part:
+        """The part of the tokens below `start` that a row of `table` leads through; `fill(row, byte)` fills a step in."""
         with self._lock:
-            items, num_exits = self._begin(start.edges(bytes_), positions, groups, lexemes), 0
+            items, trie = self._items(start, row, table, fill), self.trie
+            words = np.zeros(self.num_words, np.uint32)
+            count = num_exits = 0
             while len(items):
-                pending, num_exits = self._walk(items, num_exits, lexemes, words)
-                for row, byte in {(row, int(self.trie.edge_byte[edge])) for _, row, edge in pending.tolist()}:
-                    lexemes.fill(row, byte)
-                items = pending
-            return self._by_group(self._exits[:num_exits])
+                count, num_exits = walk(
+                    np.concatenate([items, np.empty((trie.max_depth + 2, 3), np.int32)]), len(items),
+                    table.array, words, self._pending, self._exits, num_exits,
+                    trie.edge_first, trie.edge_byte, trie.edge_node, trie.first, trie.ids,
+                )  # fmt: skip
+                waiting = self._pending[:count]
+                bytes_ = trie.edge_byte[waiting[:, 1]]
+                for before, byte in np.unique(np.stack([waiting[:, 0], bytes_], 1), axis=0).tolist():
+                    fill(before, byte)
+                items = np.column_stack([waiting, waiting[:, 1] + 1]).astype(np.int32)
+            return self.part(words, self.nodes(np.sort(self._exits[:num_exits])))
 
-    def _begin(self, edges: Int32, positions: list[int], groups: list[int], lexemes: Lexemes) -> Int32:
-        rows, counts_for = np.array(positions, np.int32), np.array(groups, np.int32)
-        while True:
-            count = begin(edges, self.trie.edge_byte, rows, counts_for, lexemes.table.array, self._items)
-            if count <= len(self._items):
-                return self._items[:count]
-            self._items = np.empty((2 * count, 3), np.int32)
-
-    def _walk(self, items: Int32, num_exits: int, lexemes: Lexemes, words: Words) -> tuple[Int32, int]:
-        trie = self.trie
-        while True:
-            count, exits = walk(
-                items, lexemes.table.array, words, self._pending, self._exits, num_exits, trie.max_depth,
-                trie.edge_first, trie.edge_byte, trie.edge_node, trie.first, trie.ids,
-            )  # fmt: skip
-            if count <= len(self._pending) and exits <= len(self._exits):
-                return self._pending[:count].copy(), exits
-            self._pending = np.empty((max(count, len(self._pending)), 3), np.int32)
-            grown = np.empty((max(2 * exits, len(self._exits)), 2), np.int32)
-            grown[:num_exits] = self._exits[:num_exits]
-            self._exits = grown
-
-    def _by_group(self, exits: Int32) -> list[tuple[int, Nodes]]:
-        if len(exits) == 0:
-            return []
-        packed = _ascending((exits[:, 0].astype(np.int64) << 32) | exits[:, 1])
-        groups = packed >> 32
-        starts = np.flatnonzero(np.concatenate([[True], groups[1:] != groups[:-1]]))
-        nodes = np.split((packed & 0xFFFFFFFF).astype(np.int32), starts[1:])
-        return [(int(group), self.nodes(part)) for group, part in zip(groups[starts], nodes, strict=True)]
-
-
-def _ascending(values: NDArray[np.int64] | Int32) -> NDArray[np.int64] | Int32:
-    """The distinct values in order."""
-    values = np.sort(values)
-    return values[np.concatenate([[True], values[1:] != values[:-1]])]
+    def _items(self, start: Nodes, row: int, table: Table, fill: Callable[[int, int], None]) -> Int32:
+        """The edges below `start` on which something follows the row."""
+        groups = []
+        for byte in range(256):
+            edges = start.edges(byte)
+            if len(edges) == 0:
+                continue
+            if table.array[row, BYTE_0 + byte] != DEAD:
+                fill(row, byte)
+            if table.array[row, BYTE_0 + byte] != DEAD:
+                groups.append(edges)
+        if not groups:
+            return np.zeros((0, 3), np.int32)
+        edges = np.concatenate(groups)
+        return np.column_stack([np.full(len(edges), row, np.int32), edges, edges + 1]).astype(np.int32)

@@ -96,11 +96,12 @@ def _bound_templates(definitions: Definitions) -> None:
     uses: dict[str, set[str]] = {}
     for name, params, tree, _ in definitions.rule_defs:
         if params and tree is not None:
-            usages = [use.children for use in tree.find_data("template_usage")]
+            usages: list[list[Any]] = [use.children for use in tree.find_data("template_usage")]
             grows = any(_is_composed(argument) for use in usages for argument in use[1:])
             uses[str(name)] = {str(use[0].name) for use in usages} if grows else set()
     for name in uses:
-        reached, pending = set(), [name]
+        reached: set[str] = set()
+        pending = [name]
         while pending:
             new = uses.get(pending.pop(), set()) - reached
             reached |= new
