@@ -41,6 +41,11 @@ class TextGrammar(CompiledGrammar):
             for name, terminal in self._grammar.terminals.items()
             if isinstance(terminal, SchemaTerminal)
         }
+        for name, nodes in self._nodes.items():
+            if nodes.minds_values:
+                raise GrammarError(
+                    "items that must differ, or be equal, cannot be told inside a grammar", self._grammar.kind, name
+                )
         super().__init__(vocabulary, options)
 
     def _make_engine(self) -> Engine:

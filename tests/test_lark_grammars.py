@@ -271,3 +271,8 @@ def test_another_start() -> None:
     grammar = compile_lark('start: "a"\nother: start "b"', byte_vocabulary(), start="other")
     assert accepts(grammar, "ab")
     assert not accepts(grammar, "a")
+
+
+def test_items_that_must_differ_are_refused_inside_a_grammar() -> None:
+    with pytest.raises(GrammarError, match="differ"):
+        compile_lark("start: LIST", byte_vocabulary(), schemas={"LIST": {"type": "array", "uniqueItems": True}})

@@ -179,6 +179,11 @@ class Nodes:
                     plan.settle()
             return self._array_plans[shape]
 
+    @property
+    def minds_values(self) -> bool:
+        """Whether some array here asks for items that differ, or for two that are equal."""
+        return any(shape.distinct or shape.repeats for node in self._nodes.values() for shape in node.arrays)
+
     def subschema(self, key: NodeKey) -> Subschema | None:
         """The one subschema that a node stands for; None where several meet, or a complement."""
         return self.document.subschemas[key[0] - 1] if len(key) == 1 and key[0] > 0 else None
