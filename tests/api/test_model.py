@@ -33,7 +33,7 @@ PROMPT = "Invent a person who likes chess."
 def backend(real_model: LoadedModel) -> ModelBackend:
     """As the service loads it, but for the weights, which all tests share."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("constrained.decode.model.load_model", lambda _: real_model)
+        patch.setattr("constrained.decode.model.load_model", lambda *_: real_model)
         return load_backend(Settings())
 
 
