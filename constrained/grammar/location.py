@@ -86,9 +86,9 @@ class NodeLocation:
 
     @cached_property
     def _forced_after(self) -> dict[str | None, str | None] | None:
-        """For the start (None) and each property, the property that must follow it; None where several shapes are possible."""
+        """For the start (None) and each property, the property that must follow it; None where several shapes or orders are."""
         shapes = [arm.object for arm in self._arms if OBJECT in arm.kinds]
-        if len(shapes) != 1:
+        if len(shapes) != 1 or self._locations.nodes.any_order:
             return None
         alive = self._locations.nodes
         names = [name for name, key in shapes[0].properties.items() if not alive[key].is_empty]

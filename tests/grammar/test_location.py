@@ -99,6 +99,12 @@ def test_forced_keys() -> None:
     assert root.forced_key(("id", "kids", "extra")) is None
 
 
+def test_no_key_is_forced_where_any_order_is_allowed() -> None:
+    root = grammar_of(SCHEMA, property_order="any").root
+    assert root is not None
+    assert root.forced_key(()) is None
+
+
 def test_order_and_shortest() -> None:
     grammar = grammar_of(SCHEMA)
     assert grammar.property_order[:5] == ("/id", "/size", "/flag", "/kids", "/kids/0")
