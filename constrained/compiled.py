@@ -6,7 +6,7 @@ import hashlib
 import threading
 from _thread import RLock
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping
 from functools import cached_property, partial
 from typing import Any, Protocol
 
@@ -18,7 +18,7 @@ from constrained.automaton.contents import shared_contents
 from constrained.automaton.forced import forced_run
 from constrained.automaton.masks import Masks
 from constrained.automaton.sizes import memory_bytes
-from constrained.automaton.vocabulary_rows import rows_of
+from constrained.automaton.vocabulary_rows import VocabularyRows, rows_of
 from constrained.grammar import texts
 from constrained.grammar.check import KeywordReport, SchemaReport, check_schema
 from constrained.grammar.location import Locations, NodeLocation
@@ -48,6 +48,9 @@ class States(Protocol):
 
     @property
     def num_states(self) -> int: ...
+
+    @property
+    def shared(self) -> tuple[Any, ...]: ...
 
     def advance(self, state: State, data: bytes, history: bytes | bytearray = b"", /) -> tuple[State | None, bool]: ...
 
@@ -145,7 +148,8 @@ class CompiledGrammar(ABC):
         engine = self._engine
         with engine.automaton.lock:
             contents = shared_contents("default"), shared_contents("permissive")
-            shared = (self.vocabulary, rows_of(self.vocabulary), engine.store, engine.trie, engine.token_bytes, *contents)
+            rows = rows_of(self.vocabulary)
+            shared = (self.vocabulary, rows, engine.token_bytes, *contents, *engine.automaton.shared, *_parts_of(rows))
             return memory_bytes(vars(self), shared)
 
     @property
@@ -181,6 +185,14 @@ class CompiledGrammar(ABC):
     def _shortest(self) -> bytes:
         engine = self._engine
         return engine.closings.of(engine.automaton.initial, b"")
+
+
+def _parts_of(rows: VocabularyRows) -> Iterator[Any]:
+    """What grammars hold of the rows that they share."""
+    for part in vars(rows).values():
+        yield part
+        if isinstance(part, Mapping):
+            yield from part.values()
 
 
 class SchemaGrammar(CompiledGrammar):

@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import threading
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -86,9 +87,14 @@ class Automaton:
         self.initial = self._intern([start])
 
     @property
+    def shared(self) -> tuple[Any, ...]:
+        """What other grammars hold too."""
+        return (self.plain, self.contents)
+
+    @property
     def num_states(self) -> int:
         """How many states, local states and cells there are: what a bound on memory counts."""
-        return len(self._states) + len(self.locals.states) + len(self.cells) + self.plain.table.size
+        return len(self._states) + len(self.locals.states) + len(self.cells)
 
     def advance(self, state: State, data: bytes, history: bytes | bytearray = b"") -> tuple[State | None, bool]:
         """The state after `data`, or None where it is not allowed; and whether that depends on `history`.

@@ -6,6 +6,7 @@ A position also keeps the key that is open, as far as it must differ from other 
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -105,6 +106,11 @@ class Document:
     @property
     def ends(self) -> bool:
         return self._state.is_accepting
+
+    @property
+    def shared(self) -> tuple[Any, ...]:
+        """What other grammars hold too."""
+        return self._documents.automaton.shared
 
     def step(self, byte: int) -> Document | None:
         """The position after one byte; None where it leads nowhere."""

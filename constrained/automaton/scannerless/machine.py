@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterable
+from typing import Any
 
 from constrained.automaton.automaton import State
 from constrained.automaton.scannerless.documents import Document
@@ -61,6 +62,11 @@ class Machine:
     def _start(self, name: str, terminal: Terminal) -> int:
         position = self._documents[name] if isinstance(terminal, SchemaTerminal) else Between(terminal)
         return self.lexemes.index(position, name)
+
+    @property
+    def shared(self) -> tuple[Any, ...]:
+        """What other grammars hold too."""
+        return tuple(part for document in self._documents.values() for part in document.shared)
 
     @property
     def num_states(self) -> int:
