@@ -100,8 +100,6 @@ def step_string(byte, lex, esc, need, room, tries, dfa, ranges):  # type: ignore
         result, lex, esc = _step_escape(byte, lex, esc, tries, dfa, ranges)
         if result == ALIVE and esc == 0:
             need, room = _count(need, room)
-            if room == 0 and _is_excluded(lex, tries, dfa, ranges):
-                result = DEAD
         return result, lex, esc, need, room, NO_TAG
     if _is_between(lex, tries, dfa, ranges):
         if byte == QUOTE:
@@ -119,8 +117,6 @@ def step_string(byte, lex, esc, need, room, tries, dfa, ranges):  # type: ignore
         return DEAD, lex, 0, need, room, NO_TAG
     if _is_between(lex, tries, dfa, ranges):
         need, room = _count(need, room)
-        if room == 0 and _is_excluded(lex, tries, dfa, ranges):
-            return DEAD, lex, 0, need, room, NO_TAG
     return ALIVE, lex, 0, need, room, NO_TAG
 
 
@@ -132,12 +128,6 @@ def _is_between(lex, tries, dfa, ranges):  # type: ignore[no-untyped-def]  # num
     if lex < DFA:
         return tries[lex & INDEX, UTF8_STATE] == 0
     return dfa[lex & INDEX, BEGINS] != 0
-
-
-@kernel
-def _is_excluded(lex, tries, dfa, ranges):  # type: ignore[no-untyped-def]  # numba
-    """Whether the string may not end here though it is whole: with no room left, it could not end at all."""
-    return TRIE <= lex < DFA and tries[lex & INDEX, TAG] == EXCLUDED
 
 
 @kernel

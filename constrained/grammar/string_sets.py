@@ -14,7 +14,8 @@ UNBOUNDED = 1 << 30
 class StringSet:
     """Strings of `min_len` to `max_len` code points, none of `excluded`, all of `language` where there is one.
 
-    One of `values` only where that is not None. Beside a language, lengths and exclusions are part of it.
+    One of `values` only where that is not None. Beside a language, lengths and exclusions are part of it; exclusions beside an
+    upper length are always a language.
     """
 
     min_len: int = 0
@@ -38,7 +39,9 @@ class StringSet:
             return StringSet(language=self.as_language() & other.as_language())
         least, most = max(self.min_len, other.min_len), min(self.max_len, other.max_len)
         excluded = frozenset(v for v in self.excluded | other.excluded if least <= len(v) <= most)
-        return StringSet(least, most, excluded=excluded)
+        both = StringSet(least, most, excluded=excluded)
+        # With no room left to differ, half a character may already lead to nothing: only an automaton sees that.
+        return StringSet(language=both.as_language()) if excluded and most < UNBOUNDED else both
 
     def as_language(self) -> Language:
         """The same set as one language."""

@@ -104,3 +104,22 @@ def test_a_key_is_the_same_key_however_it_is_spelled() -> None:
         accepts=[{"é": 1}, Raw('{"\\u00e9": 1}'), {"e": "x"}],
         rejects=[{"é": "x"}, Raw('{"\\u00e9": "x"}'), Raw('{"\\u00E9": "x"}'), {"e": 1}],
     )
+
+
+UNIT = [chr(0x410 + i) for i in range(16)]  # all that may follow \u041
+LEAD = [chr(0x400 + i) for i in range(64)]  # all that may follow the byte 0xD0
+
+
+@pytest.mark.parametrize("spelling", ["default", "permissive"])
+@pytest.mark.parametrize(("excluded", "begun"), [(UNIT, b'"\\u041'), (LEAD, b'"\xd0'), (["a"], b'"'), (["\u00e9", "ab"], b'"')])
+def test_no_half_character_leads_to_nothing(spelling: str, excluded: list[str], begun: bytes) -> None:
+    """With no room for another character, masks and steps agree, and something may always follow."""
+    grammar = grammar_of({"type": "string", "maxLength": 1, "not": {"enum": excluded}}, spelling=spelling)
+    matcher = grammar.matcher()
+    for byte in (*begun, None):
+        allowed = [i for i in range(256) if matcher.mask_row().words[i >> 5] >> (i & 31) & 1]
+        assert allowed
+        assert allowed == [i for i in range(256) if matcher.fork().accept_token(i)]
+        if byte is None or not matcher.accept_token(byte):
+            break
+    check({"type": "string", "maxLength": 1, "not": {"enum": excluded}}, ["b", "z"], [*excluded[:1], "bb"], spelling=spelling)
