@@ -75,8 +75,8 @@ def _fate(sub: Subschema, name: str, formats: FormatChoice, nullable: bool) -> t
         return "annotation", "the dialect does without the vocabulary of this keyword"
     if keywords.ref_stands_alone(sub) and name != "$ref":
         return "annotation", "up to draft 7 a $ref stands alone" if keywords.applies(sub, name) else None
-    refusal = keywords.refusal(formats, sub, name)
-    if refusal is not None:
+    refusal = keywords.refusal(formats, sub)
+    if refusal is not None and name == refusal.keyword:
         return "refused", refusal.message
     if name == "format" and (silence := formats.silence(sub.contents[name], sub.draft)) is not None:
         return "annotation", silence

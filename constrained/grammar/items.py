@@ -105,7 +105,7 @@ class ArrayPlan:
         starts = (contained.start for contained in shape.contains)
         self._last = max(len(shape.prefix), shape.min_items, *starts, *(index + 1 for index in self._literals), 0)
         self._needed = self._last + sum(contained.least for contained in shape.contains)
-        self.is_plain = not (shape.contains or shape.clauses or shape.distinct or shape.repeats)
+        self.is_plain = shape.is_plain
         self._settled = False
         self._endings: dict[tuple[Standing, NodeKey], Ending | None] = {}
         self._choices_memo: dict[Standing, list[tuple[NodeKey, Standing]]] = {}

@@ -5,6 +5,9 @@ A keyword that no dialect knows is an annotation.
 
 from __future__ import annotations
 
+from collections.abc import Container
+from functools import lru_cache
+
 from constrained.errors import UnsupportedKeywordError
 from constrained.grammar.format_choice import FormatChoice
 from constrained.grammar.rules import applicators, containers, numbers, references, scalars, unevaluated, values
@@ -63,18 +66,24 @@ LAST_RULES: dict[str, LastKeyword] = {
 PARTS = {"then": "if", "else": "if", "minContains": "contains", "maxContains": "contains"}
 
 
-def refusal(formats: FormatChoice, sub: Subschema, keyword: str) -> UnsupportedKeywordError | None:
-    """Why `keyword` of `sub` cannot be enforced; None where it can, or asserts nothing."""
-    reason = formats.refusal(sub.contents[keyword]) if keyword == "format" else None
-    return UnsupportedKeywordError(reason, sub.pointer, keyword) if reason is not None else None
+def refusal(formats: FormatChoice, sub: Subschema) -> UnsupportedKeywordError | None:
+    """What of a schema object cannot be enforced; None where all can, or asserts nothing."""
+    if "format" not in sub.contents or ref_stands_alone(sub):
+        return None
+    reason = formats.refusal(sub.contents["format"])
+    return UnsupportedKeywordError(reason, sub.pointer, "format") if reason is not None else None
 
 
 def applies(sub: Subschema, keyword: str) -> bool:
     """Whether the dialect of `sub` knows `keyword`, and there is a rule for it."""
-    if keyword in PARTS and PARTS[keyword] not in sub.contents:
+    return _is_known(keyword, sub.contents, sub.draft)
+
+
+def _is_known(keyword: str, beside: Container[str], draft: int) -> bool:
+    if keyword in PARTS and PARTS[keyword] not in beside:
         return False
     rule = RULES.get(keyword) or RULES.get(PARTS.get(keyword, "")) or LAST_RULES.get(keyword)
-    return rule is not None and rule.since <= sub.draft <= rule.until
+    return rule is not None and rule.since <= draft <= rule.until
 
 
 def ref_stands_alone(sub: Subschema) -> bool:
@@ -82,19 +91,18 @@ def ref_stands_alone(sub: Subschema) -> bool:
     return sub.draft <= 7 and "$ref" in sub.contents
 
 
-def rules_of(sub: Subschema) -> list[Keyword]:
-    """The keywords of `sub` with distinct rules, in the order of the table."""
-    if ref_stands_alone(sub):
-        return [RULES["$ref"]]
-    found = {RULES[name].rule: RULES[name] for name in RULES if name in sub.contents and applies(sub, name)}
-    return list(found.values())
+def rules_of(sub: Subschema) -> tuple[tuple[Keyword, ...], tuple[LastKeyword, ...]]:
+    """The keywords of `sub` with distinct rules, in the order of the table; and those that come after all others."""
+    return _rules_of(tuple(sub.contents), sub.draft)
 
 
-def last_rules_of(sub: Subschema) -> list[LastKeyword]:
-    """The keywords of `sub` that come after all others."""
-    if ref_stands_alone(sub):
-        return []
-    return [rule for name, rule in LAST_RULES.items() if name in sub.contents and applies(sub, name)]
+@lru_cache(maxsize=4096)  # schemas use few sets of keywords
+def _rules_of(names: tuple[str, ...], draft: int) -> tuple[tuple[Keyword, ...], tuple[LastKeyword, ...]]:
+    if draft <= 7 and "$ref" in names:
+        return (RULES["$ref"],), ()
+    known = [name for name in names if _is_known(name, names, draft)]
+    rules = {RULES[name].rule: RULES[name] for name in RULES if name in known}
+    return tuple(rules.values()), tuple(rule for name, rule in LAST_RULES.items() if name in known)
 
 
 def describe(sub: Subschema, keyword: str) -> str:

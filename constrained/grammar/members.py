@@ -95,7 +95,7 @@ class ObjectPlan:
         self._free = free
         self._by_tag: list[Key | None] = [free, *named, *classes]
         self._counts = shape.max_members < UNBOUNDED or shape.min_members > len(shape.required)
-        self.is_plain = not self._counts and not shape.clauses
+        self.is_plain = shape.is_plain
         self._required = [name in shape.required for name in self.names]
         self._last_required = max((i for i, required in enumerate(self._required) if required), default=-1)
         self._of_others = {literal for key in (*classes, free) if key is not None for literal in key.literals}
@@ -262,7 +262,7 @@ class ObjectPlan:
 
     def _member_len(self, key: str, node: NodeKey) -> int:
         """Bytes of a member, with the colon and a comma."""
-        return len(texts.quote(key)) + 2 + self._nodes.min_len(node)
+        return texts.quoted_len(key) + 2 + self._nodes.min_len(node)
 
     def _key(self, tag: int) -> Key:
         key = self._by_tag[tag]

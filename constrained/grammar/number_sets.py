@@ -53,6 +53,8 @@ class NumberSet:
 
     def meet(self, other: NumberSet) -> NumberSet:
         """The intersection; finite sets are filtered at once."""
+        if other is ALL_NUMBERS or self is ALL_NUMBERS:
+            return self if other is ALL_NUMBERS else other
         if self.values is None and other.values is None:
             return NumberSet(
                 _tighter(self.lower, other.lower, 1),
@@ -78,6 +80,9 @@ class NumberSet:
             and _tighter(self.lower, other.lower, 1) == other.lower
             and _tighter(self.upper, other.upper, -1) == other.upper
         )
+
+
+ALL_NUMBERS = NumberSet()
 
 
 def common_multiple(a: Fraction, b: Fraction) -> Fraction:

@@ -7,8 +7,8 @@ come from the caller's registry; the metaschemas of all drafts are at hand; noth
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
-from typing import Any
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
 from urllib.parse import unquote, urldefrag, urljoin
 
 import referencing.exceptions
@@ -24,8 +24,7 @@ def escape(part: str) -> str:
     return part.replace("~", "~0").replace("/", "~1")
 
 
-@dataclass(frozen=True, slots=True)
-class Place:
+class Place(NamedTuple):
     """A schema where it is written; `pointer` begins with the document's URI and `#` where that is not the main one."""
 
     pointer: str
@@ -35,7 +34,10 @@ class Place:
 
     def below(self, *path: str | int, contents: Any) -> Place:
         """A place further down, in the same resource as far as is known."""
-        return replace(self, pointer=self.pointer + "".join(f"/{escape(str(part))}" for part in path), contents=contents)
+        pointer = self.pointer
+        for part in path:
+            pointer += "/" + (escape(part) if isinstance(part, str) else str(part))
+        return Place(pointer, contents, self.base, self.dialect)
 
 
 @dataclass(slots=True)
@@ -71,14 +73,14 @@ class Library:
         if not isinstance(contents, Mapping):
             return place
         if "$schema" in contents:
-            place = replace(place, dialect=self._dialect(place))
+            place = place._replace(dialect=self._dialect(place))
         keyword = keyword or place.dialect.id_keyword
         if keyword not in contents or (place.dialect.draft <= 7 and "$ref" in contents):
             return place
         name = contents[keyword]
         if not isinstance(name, str):
             raise SchemaError(f"{name!r} is not a URI", place.pointer, keyword)
-        return replace(place, base=urldefrag(urljoin(place.base, name)).url)
+        return place._replace(base=urldefrag(urljoin(place.base, name)).url)
 
     def resource(self, base: str) -> Resource:
         """The resource whose URI is `base`, all its anchors read."""

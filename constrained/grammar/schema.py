@@ -5,9 +5,9 @@ Knows dynamic scopes and what a dialect leaves of a schema object; where referen
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 from referencing import Registry
 
@@ -17,12 +17,13 @@ from constrained.grammar.resources import Library, Place, escape
 
 __all__ = ["SchemaDocument", "Scope", "Subschema", "escape"]
 
+ANNOTATIONS = frozenset(("title", "description", "default", "examples", "$comment", "deprecated", "readOnly", "writeOnly"))
+
 # For each dynamic anchor, the outermost resource beneath the main one that has it. Whatever the main resource has comes before.
 Scope = tuple[tuple[str, str], ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Subschema:
+class Subschema(NamedTuple):
     """One schema object or boolean: what it asserts in its dialect, and where it is written."""
 
     id: int
@@ -45,6 +46,8 @@ class SchemaDocument:
         self._nullable = nullable
         self._ids: dict[tuple[str, int, Scope], int] = {}
         self._references: dict[tuple[int, str], Subschema] = {}
+        self._meanings: dict[int, int] = {}
+        self._spoken: dict[tuple[str, str, Dialect, Scope], int] = {}
         self._library = Library(schema, registry if registry is not None else Registry())
         self.root = self._add(self._library.root, ())
 
@@ -62,7 +65,16 @@ class SchemaDocument:
     def made(self, parent: Subschema, *path: str | int, contents: Any) -> Subschema:
         """A subschema that nobody wrote, for what `parent` says at `path`; it means what it says in every dialect."""
         place = parent.place.below(*path, contents=contents)
-        return self._add(replace(place, dialect=Dialect(place.dialect.draft)), parent.scope)
+        return self._add(place._replace(dialect=Dialect(place.dialect.draft)), parent.scope)
+
+    def meaning(self, sub: Subschema) -> int:
+        """The id of the first subschema that says the same, as far as texts without annotations show it."""
+        known = self._meanings.get(sub.id)
+        if known is None:
+            text = json.dumps(_without_annotations(sub.contents), sort_keys=True, default=repr)
+            spoken = (text, sub.place.base, sub.place.dialect, sub.scope)
+            known = self._meanings[sub.id] = self._spoken.setdefault(spoken, sub.id)
+        return known
 
     def refer(self, sub: Subschema, keyword: str) -> Subschema:
         """The subschema that `$ref`, `$dynamicRef` or `$recursiveRef` of `sub` leads to."""
@@ -105,14 +117,17 @@ class SchemaDocument:
     def _add(self, place: Place, scope: Scope) -> Subschema:
         contents = place.contents
         key = (place.pointer, id(contents), scope)
-        if key in self._ids:
-            return self.subschemas[self._ids[key]]
-        if not isinstance(contents, (Mapping, bool)):
+        known = self._ids.get(key)
+        if known is not None:
+            return self.subschemas[known]
+        if isinstance(contents, (dict, Mapping)):  # the first is the fast one
+            for name in contents:
+                if not isinstance(name, str):
+                    raise SchemaError("the names of a schema object are strings", place.pointer)
+            if place.dialect.without or self._nullable:
+                contents = self._asserted(place, contents)
+        elif not isinstance(contents, bool):
             raise SchemaError(f"a schema is an object or a boolean, not {_type_name(contents)}", place.pointer)
-        if isinstance(contents, Mapping):
-            if not all(isinstance(name, str) for name in contents):
-                raise SchemaError("the names of a schema object are strings", place.pointer)
-            contents = self._asserted(place, contents)
         sub = Subschema(len(self.subschemas), place.pointer, contents, place.dialect.draft, place, scope)
         self._ids[key] = sub.id
         self.subschemas.append(sub)
@@ -126,6 +141,11 @@ class SchemaDocument:
             types = contents["type"]
             return {**contents, "type": [*types, "null"] if isinstance(types, list) else [types, "null"]}
         return contents
+
+
+def _without_annotations(contents: Any) -> Any:
+    """A schema object without the keywords that say nothing of values, at its own level alone."""
+    return {k: v for k, v in contents.items() if k not in ANNOTATIONS} if isinstance(contents, Mapping) else contents
 
 
 def _type_name(value: Any) -> str:

@@ -13,8 +13,8 @@ from types import MappingProxyType
 
 from constrained.grammar.evaluated import NOTHING, Evaluated
 from constrained.grammar.language import Language
-from constrained.grammar.number_sets import NumberSet
-from constrained.grammar.string_sets import UNBOUNDED, StringSet
+from constrained.grammar.number_sets import ALL_NUMBERS, NumberSet
+from constrained.grammar.string_sets import ALL_STRINGS, UNBOUNDED, StringSet
 
 # Obligations are signed: i + 1 is "meets subschema i", -(i + 1) is "does not".
 NodeKey = tuple[int, ...]
@@ -68,12 +68,19 @@ class ArrayShape:
     repeats: bool = False
     clauses: tuple[tuple[ItemLiteral, ...], ...] = ()
 
+    @property
+    def is_plain(self) -> bool:
+        """Whether each element is a matter of its own."""
+        return not (self.contains or self.clauses or self.distinct or self.repeats)
+
     def item(self, index: int) -> NodeKey:
         """The obligations on the element at `index`."""
         return self.prefix[index] if index < len(self.prefix) else self.rest
 
     def meet(self, other: ArrayShape) -> ArrayShape:
         """The intersection, element by element."""
+        if other is ALL_ARRAYS or self is ALL_ARRAYS:
+            return self if other is ALL_ARRAYS else other
         length = max(len(self.prefix), len(other.prefix))
         return ArrayShape(
             tuple(join(self.item(i), other.item(i)) for i in range(length)),
@@ -134,6 +141,16 @@ class ObjectShape:
         return reduce(join, (layer.member(key) for layer in self.layers), ANYTHING)
 
     @property
+    def is_plain(self) -> bool:
+        """Whether each member is a matter of its own, and nothing but `required` asks for any."""
+        return not self.clauses and self.max_members >= UNBOUNDED and self.min_members <= len(self.required)
+
+    @property
+    def has_classes(self) -> bool:
+        """Whether keys that no property names may ask different things."""
+        return bool(self.clauses) or any(layer.patterns for layer in self.layers)
+
+    @property
     def languages(self) -> tuple[Language, ...]:
         """The distinct languages of all layers and literals."""
         layers = (language for layer in self.layers for language, _ in layer.patterns)
@@ -146,10 +163,14 @@ class ObjectShape:
 
     def of(self, matching: Set[Language]) -> NodeKey:
         """The obligations on a member that no property names and whose key is in exactly the languages `matching`."""
+        if not self.layers:
+            return ANYTHING
         return reduce(join, (layer.of(matching) for layer in self.layers), ANYTHING)
 
     def meet(self, other: ObjectShape) -> ObjectShape:
         """The intersection; the order is this shape's properties, then the other's further ones."""
+        if other is ALL_OBJECTS or self is ALL_OBJECTS:
+            return self if other is ALL_OBJECTS else other
         names = dict.fromkeys((*self.properties, *other.properties))
         return ObjectShape(
             MappingProxyType({name: join(self.member(name), other.member(name)) for name in names}),
@@ -167,7 +188,7 @@ class ObjectShape:
         return (tuple(self.properties.items()), self.layers, self.required, limits, self.clauses)
 
 
-_NUMBERS, _STRINGS, _ARRAYS, _OBJECTS = NumberSet(), StringSet(), ArrayShape(), ObjectShape()
+ALL_ARRAYS, ALL_OBJECTS = ArrayShape(), ObjectShape()
 
 
 @dataclass(frozen=True, slots=True)
@@ -179,10 +200,10 @@ class Arm:
     """
 
     kinds: frozenset[str] = ALL_KINDS
-    number: NumberSet = _NUMBERS
-    string: StringSet = _STRINGS
-    array: ArrayShape = _ARRAYS
-    object: ObjectShape = _OBJECTS
+    number: NumberSet = ALL_NUMBERS
+    string: StringSet = ALL_STRINGS
+    array: ArrayShape = ALL_ARRAYS
+    object: ObjectShape = ALL_OBJECTS
     origin: int = -1
     evaluated: Evaluated = NOTHING
 
@@ -192,12 +213,13 @@ class Arm:
             return other
         if other is ANY:
             return self
+        kinds = self.kinds & other.kinds
         return Arm(
-            self.kinds & other.kinds,
-            other.number if self.number is _NUMBERS else self.number.meet(other.number),
-            other.string if self.string is _STRINGS else self.string.meet(other.string),
-            other.array if self.array is _ARRAYS else self.array.meet(other.array),
-            other.object if self.object is _OBJECTS else self.object.meet(other.object),
+            kinds,
+            self.number.meet(other.number) if NUMBER in kinds else ALL_NUMBERS,
+            self.string.meet(other.string) if STRING in kinds else ALL_STRINGS,
+            self.array.meet(other.array) if ARRAY in kinds else ALL_ARRAYS,
+            self.object.meet(other.object) if OBJECT in kinds else ALL_OBJECTS,
             other.origin if other.origin >= 0 else self.origin,
             self.evaluated.join(other.evaluated),
         )

@@ -31,6 +31,8 @@ class StringSet:
 
     def meet(self, other: StringSet) -> StringSet:
         """The intersection; finite sets are filtered at once."""
+        if other is ALL_STRINGS or self is ALL_STRINGS:
+            return self if other is ALL_STRINGS else other
         if self.values is not None or other.values is not None:
             candidates = self.values if self.values is not None else other.values
             assert candidates is not None
@@ -51,3 +53,6 @@ class StringSet:
         if self.min_len > 0 or self.max_len < UNBOUNDED:
             language &= of_length(self.min_len, self.max_len if self.max_len < UNBOUNDED else None)
         return language & ~from_values(self.excluded) if self.excluded else language
+
+
+ALL_STRINGS = StringSet()

@@ -6,6 +6,7 @@ import json
 from collections.abc import Mapping
 from decimal import Decimal
 from itertools import product
+from json.encoder import encode_basestring
 from typing import Any
 
 from constrained.grammar.string_sets import UNBOUNDED, StringSet
@@ -41,7 +42,12 @@ def parsed(text: str) -> Any:
 
 def quote(text: str) -> bytes:
     """The JSON string of `text` in UTF-8, with no escape that is not needed."""
-    return json.dumps(text, ensure_ascii=False).encode()
+    return encode_basestring(text).encode()
+
+
+def quoted_len(text: str) -> int:
+    """Bytes of `quote`."""
+    return len(encode_basestring(text).encode())
 
 
 def shortest_string(strings: StringSet) -> bytes | None:

@@ -29,25 +29,29 @@ from constrained.grammar.shapes import (
 )
 from constrained.grammar.string_sets import UNBOUNDED
 
+_NO_LAYER = Layer()
+
 
 def object_(context: Context, sub: Subschema) -> list[Arm]:
     """`properties`, `patternProperties`, `required` and `additionalProperties` of one subschema, together."""
     contents = sub.contents
     layer = _layer(context, sub)
+    named = replace(layer, additional=shapes.ANYTHING) if layer.patterns else None
     members: dict[str, NodeKey] = {}
     if "properties" in contents:
         for name, value in expect(sub, "properties", Mapping, "an object of schemas").items():
-            matched = replace(layer, additional=shapes.ANYTHING).member(name)
-            members[name] = shapes.join(context.child(sub, "properties", name, contents=value), matched)
+            node = context.child(sub, "properties", name, contents=value)
+            members[name] = node if named is None else shapes.join(node, named.member(name))
     required: list[str] = []
     # Draft 3 put a boolean here; every later draft has a list.
     if "required" in contents:
         required = expect(sub, "required", list, "a list of names")
         if not all(isinstance(name, str) for name in required):
             raise SchemaError(f"{required!r} is not a list of names", sub.pointer, "required")
-    for name in required:
-        members.setdefault(name, layer.member(name))
-    layers = (layer,) if layer != Layer() else ()
+        for name in required:
+            if name not in members:
+                members[name] = layer.member(name)
+    layers = () if layer is _NO_LAYER else (layer,)
     return [Arm(object=ObjectShape(MappingProxyType(members), layers, frozenset(required)))]
 
 
@@ -61,7 +65,7 @@ def _layer(context: Context, sub: Subschema) -> Layer:
         for source, value in expect(sub, "patternProperties", Mapping, "an object of schemas").items():
             child = context.child(sub, "patternProperties", source, contents=value)
             patterns.append((pattern_language(sub, "patternProperties", source), child))
-    return Layer(tuple(patterns), additional)
+    return Layer(tuple(patterns), additional) if patterns or additional else _NO_LAYER
 
 
 def property_names(context: Context, sub: Subschema) -> list[Arm]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 from fractions import Fraction
+from functools import lru_cache
 from itertools import pairwise
 from types import MappingProxyType
 from typing import Any
@@ -54,10 +55,15 @@ def type_(context: Context, sub: Subschema) -> list[Arm]:
     for name in names:
         if not isinstance(name, str) or name not in _TYPES:
             raise SchemaError(f"unknown type {name!r}; known: {', '.join(_TYPES)}", sub.pointer, "type")
+    return _of_types(tuple(names), sub.draft)
+
+
+@lru_cache(maxsize=1024)
+def _of_types(names: tuple[str, ...], draft: int) -> list[Arm]:
     kinds = frozenset().union(*(_TYPES[name].kinds for name in names))
     whole = "integer" in names and "number" not in names
     # To draft 4 an integer is a matter of how it is written: 1.0 is none.
-    return [Arm(kinds, number=NumberSet(integer=whole, plain=whole and sub.draft == 4))]
+    return [Arm(kinds, number=NumberSet(integer=whole, plain=whole and draft == 4))]
 
 
 def not_type(context: Context, sub: Subschema) -> list[Arm]:
@@ -88,7 +94,7 @@ def _constants(context: Context, sub: Subschema, keyword: str, values: list[Any]
         if value is None or isinstance(value, bool):
             kinds.add(NULL if value is None else TRUE if value else FALSE)
         elif isinstance(value, str):
-            if any(0xD800 <= ord(character) <= 0xDFFF for character in value):
+            if not value.isascii() and any(0xD800 <= ord(character) <= 0xDFFF for character in value):
                 raise SchemaError(f"{value!r} holds a lone surrogate, which no valid JSON text can say", sub.pointer, keyword)
             strings.add(value)
         elif isinstance(value, list):

@@ -1,0 +1,127 @@
+"""Emptiness: the length of the shortest text of nodes that are new, as a least fixpoint; then they are trimmed.
+
+A node that no finite text meets stays infinite: it is empty, and whatever leads to it goes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from constrained.grammar.items import ArrayPlan
+from constrained.grammar.language import LanguageFuelError, LanguageTimeError, check_time
+from constrained.grammar.node import INFINITE, Node
+from constrained.grammar.shapes import ArrayShape, NodeKey
+
+if TYPE_CHECKING:
+    from constrained.grammar.nodes import Nodes
+
+
+class Measuring:
+    """One growth of the nodes: those that are met for the first time, until all are measured.
+
+    A node is measured when it is met, children before parents as far as there is no recursion, and again whenever one that
+    it has read has become shorter: lengths only shrink, so it ends.
+    """
+
+    def __init__(self, nodes: Nodes, make: Callable[[NodeKey], Node]) -> None:
+        self._nodes = nodes
+        self._make = make
+        self.fresh: dict[NodeKey, Node] = {}
+        self._readers: dict[NodeKey, dict[NodeKey, None]] = {}
+        self._reader: NodeKey | None = None
+        self._wanted: dict[NodeKey, None] = {}
+        self._queue: dict[NodeKey, None] = {}
+
+    def min_len(self, key: NodeKey) -> int:
+        """The length of a fresh node as far as it is known; one that nobody met before is met next."""
+        if self._reader is not None:
+            self._readers.setdefault(key, {})[self._reader] = None
+        node = self.fresh.get(key)
+        if node is None:
+            self._wanted[key] = None
+            return INFINITE
+        return node.min_len
+
+    def run(self, key: NodeKey) -> None:
+        """Expand, measure and trim a node and all that it leads to.
+
+        Arrays whose elements must differ count by lower bounds; where they cannot differ they go, and all is measured anew.
+        """
+        self._meet([key])
+        while True:
+            self._settle()
+            self._reader = None
+            lacking = [(node, shape) for node in self.fresh.values() for shape in node.arrays if self._lacks_values(shape)]
+            if not lacking:
+                break
+            for node, shape in lacking:
+                node.arrays = tuple(other for other in node.arrays if other != shape)
+            for node in self.fresh.values():
+                node.min_len = INFINITE
+            self._queue = dict.fromkeys(self.fresh)
+        for node in self.fresh.values():
+            self._trim(node)
+
+    def _meet(self, pending: list[NodeKey]) -> None:
+        """Expand the nodes and all that they lead to; they are measured in the reverse of the order in which they are met."""
+        nodes, fresh, queue = self._nodes, self.fresh, self._queue
+        while pending:
+            key = pending.pop()
+            if key in fresh or nodes.has(key):
+                continue
+            node = fresh[key] = self._make(key)
+            queue[key] = None
+            pending += nodes.children(node)
+
+    def _settle(self) -> None:
+        queue, readers = self._queue, self._readers
+        while queue:
+            key = queue.popitem()[0]
+            node = self.fresh[key]
+            self._reader = key
+            length = self._measured(node)
+            if length < node.min_len:
+                node.min_len = length
+                for reader in readers.get(key, ()):
+                    queue[reader] = None
+            if self._wanted:
+                self._meet(list(self._wanted))
+                self._wanted = {}
+
+    def _measured(self, node: Node) -> int:
+        try:
+            check_time()
+            return self._nodes.node_len(node)
+        except (LanguageFuelError, LanguageTimeError):
+            self._nodes.work_at(node.key)
+            raise
+
+    def _lacks_values(self, shape: ArrayShape) -> bool:
+        if not shape.distinct or self._nodes.array_len(shape) >= INFINITE:
+            return False
+        plan = ArrayPlan(shape, self._nodes)
+        plan.settle()
+        return plan.ending(plan.start) is None
+
+    # -- trimming
+
+    def _trim(self, node: Node) -> None:
+        nodes = self._nodes
+        if node.is_empty or node.num_alternatives > 1:
+            node.numbers = tuple(s for s in node.numbers if nodes.number_len(s) < INFINITE)
+            node.strings = tuple(s for s in node.strings if nodes.string_len(s) < INFINITE)
+            node.arrays = tuple(s for s in node.arrays if nodes.array_len(s) < INFINITE)
+            node.objects = tuple(s for s in node.objects if nodes.object_len(s) < INFINITE)
+        if node.arrays:
+            node.arrays = tuple(map(self._trim_array, node.arrays))
+
+    def _trim_array(self, shape: ArrayShape) -> ArrayShape:
+        """No more items than the first one that nothing can fill."""
+        for index, key in enumerate(shape.prefix[: shape.max_items]):
+            if self._nodes.is_empty(key):
+                return replace(shape, max_items=index)
+        if self._nodes.is_empty(shape.rest):
+            return replace(shape, max_items=min(shape.max_items, len(shape.prefix)))
+        return shape
