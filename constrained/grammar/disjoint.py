@@ -2,13 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any, Protocol
+from typing import Protocol
 
 from constrained.errors import SchemaError
 from constrained.grammar import numerals, texts
-from constrained.grammar.schema import Subschema
-from constrained.grammar.shapes import ARRAY, FALSE, NULL, NUMBER, OBJECT, STRING, TRUE, Arm, NodeKey
+from constrained.grammar.glimpses import Glimpses
+from constrained.grammar.shapes import (
+    ALL_OBJECTS,
+    ARRAY,
+    FALSE,
+    NULL,
+    NUMBER,
+    OBJECT,
+    STRING,
+    TRUE,
+    Arm,
+    NodeKey,
+    ObjectShape,
+    join,
+)
 
 _GLANCE = 3  # how deep required members are looked into
 
@@ -19,41 +31,26 @@ class Arms(Protocol):
     def arms(self, key: NodeKey) -> list[Arm]:
         """The arms of a node."""
 
-    def obligation(self, signed: int) -> tuple[Subschema, bool]:
-        """The subschema of an obligation, and whether it is to be met."""
-
 
 class Disjointness:
     """Kinds, finite sets, bounds, and required members that show it; what needs more thought counts as overlapping."""
 
-    def __init__(self, source: Arms, notation: numerals.Notation) -> None:
+    def __init__(self, source: Arms, glimpses: Glimpses, notation: numerals.Notation) -> None:
         self._source = source
+        self._glimpses = glimpses
         self._notation = notation
-        self._listed: dict[NodeKey, frozenset[str] | None] = {}
+        self._none: dict[tuple[NodeKey, int], bool] = {}
 
     def holds(self, some: list[Arm], others: list[Arm]) -> bool:
         """Whether it is plain that no value meets an arm of both."""
         return all(self._differ(a, b) or self.is_plainly_empty(a.meet(b), _GLANCE) for a in some for b in others)
 
     def _differ(self, a: Arm, b: Arm) -> bool:
-        """Whether both are objects with a required member of few strings, none of them the same."""
+        """Whether both are nothing but objects with a required member that no value can be for both."""
         if len(a.kinds) != 1 or a.kinds != b.kinds or OBJECT not in a.kinds:
             return False
-        for name in a.object.required & b.object.required:
-            mine, other = (self._few_strings(arm.object.properties.get(name, ())) for arm in (a, b))
-            if mine is not None and other is not None and mine.isdisjoint(other):
-                return True
-        return False
-
-    def _few_strings(self, key: NodeKey) -> frozenset[str] | None:
-        """The values of a node that is one subschema of nothing but listed strings."""
-        if key not in self._listed:
-            values = None
-            if len(key) == 1 and key[0] > 0:
-                contents = self._source.obligation(key[0])[0].contents
-                values = _listed_strings(contents) if isinstance(contents, Mapping) else None
-            self._listed[key] = values
-        return self._listed[key]
+        names = a.object.required & b.object.required
+        return any(self._glimpses.show_nothing(join(a.object.properties[name], b.object.properties[name])) for name in names)
 
     def is_plainly_empty(self, arm: Arm, depth: int) -> bool:
         """Whether a glance shows that no value meets an arm."""
@@ -71,20 +68,29 @@ class Disjointness:
             return any(self._has_plainly_none(arm.object.member(name), depth) for name in arm.object.required)
         return True
 
+    def has_dead_member(self, met: ObjectShape, a: ObjectShape, b: ObjectShape) -> bool:
+        """Whether a glimpse shows that a member which the intersection of two shapes requires can be nothing."""
+        if a is ALL_OBJECTS or b is ALL_OBJECTS:
+            return False
+        properties, mine, others = met.properties, a.properties, b.properties
+        for name in met.required:
+            key = properties[name]
+            if len(key) > 1 and key != mine.get(name) and key != others.get(name) and self._glimpses.show_nothing(key):
+                return True
+        return False
+
     def _has_plainly_none(self, key: NodeKey, depth: int) -> bool:
         """Whether a glance shows that no value meets a node; a schema that is being expanded is not looked into."""
         if depth == 0 or not key:
             return False
-        try:
-            arms = self._source.arms(key)
-        except SchemaError:
-            return False  # what is wrong with it is said when its own turn comes
-        return all(self.is_plainly_empty(arm, depth - 1) for arm in arms)
-
-
-def _listed_strings(contents: Mapping[str, Any]) -> frozenset[str] | None:
-    """The strings that `const` or `enum` lists; None where there is neither, or another value among them."""
-    values = [contents["const"]] if "const" in contents else contents.get("enum")
-    if not isinstance(values, list) or "$ref" in contents or not all(isinstance(value, str) for value in values):
-        return None
-    return frozenset(values)
+        if self._glimpses.show_nothing(key):
+            return True
+        place = (key, depth)
+        known = self._none.get(place)
+        if known is None:
+            try:
+                known = all(self.is_plainly_empty(arm, depth - 1) for arm in self._source.arms(key))
+            except SchemaError:
+                known = False  # what is wrong with it is said when its own turn comes
+            self._none[place] = known
+        return known

@@ -17,14 +17,17 @@ from constrained.grammar.disjoint import Disjointness
 from constrained.grammar.evaluated import NOTHING, Tracking
 from constrained.grammar.factor import factored
 from constrained.grammar.format_choice import FormatChoice
+from constrained.grammar.glimpses import Glimpses
 from constrained.grammar.language import check_time
 from constrained.grammar.rules.base import Keyword
 from constrained.grammar.rules.unevaluated import annotated
 from constrained.grammar.schema import SchemaDocument, Subschema
-from constrained.grammar.shapes import ANY, Arm, NodeKey
+from constrained.grammar.shapes import ALL_OBJECTS, ANY, OBJECT, Arm, NodeKey
+from constrained.grammar.simplify import simplified
 from constrained.options import CompileOptions
 
 _ANYTHING = [ANY]
+MANY = 100  # arms from which on it pays to look for fewer that say the same
 
 
 class Expansion:
@@ -43,32 +46,22 @@ class Expansion:
         self._open: set[tuple[int, bool, Tracking]] = set()
         self._unions: dict[int, tuple[NodeKey, ...]] = {}
         self._constants: dict[tuple[int, str, str], Subschema] = {}
-        self._disjointness = Disjointness(self, numerals.Notation.of(options))
+        self._glimpses = Glimpses(self.document)
+        self._disjointness = Disjointness(self, self._glimpses, numerals.Notation.of(options))
 
     # -- keys of nodes
 
-    def key(self, sub: Subschema, meets: bool = True) -> NodeKey:
-        """The obligation to meet a subschema, or not to; complements of what says the same elsewhere are one."""
-        contents = sub.contents
-        if (contents is True or contents == {}) if meets else contents is False:
-            return ()
-        return (sub.id + 1 if meets else -(self.document.meaning(sub) + 1),)
-
-    def obligation(self, signed: int) -> tuple[Subschema, bool]:
-        """The subschema of an obligation, and whether it is to be met."""
-        return self.document.subschemas[abs(signed) - 1], signed > 0
-
     def pointer(self, key: NodeKey) -> str:
         """Where the first obligation of a node is written."""
-        return self.obligation(key[0])[0].pointer if key else self.document.root.pointer
+        return self.document.obligation(key[0])[0].pointer if key else self.document.root.pointer
 
     def negated(self, key: NodeKey) -> NodeKey:
         """The complement of a node that is one obligation, or none."""
         if not key:
-            return self.key(self._constant_schema(False))
+            return self.document.key(self._constant_schema(False))
         [obligation] = key
-        sub, meets = self.obligation(obligation)
-        return self.key(sub, not meets)
+        sub, meets = self.document.obligation(obligation)
+        return self.document.key(sub, not meets)
 
     def opposite(self, key: NodeKey) -> NodeKey | None:
         """The complement of a node that is all values but one; None for any other node."""
@@ -82,7 +75,7 @@ class Expansion:
 
     def one_of(self, values: tuple[str, ...]) -> NodeKey:
         """The node of the values with these canonical texts."""
-        return self.key(self._constant_schema({"enum": [texts.parsed(value) for value in values]}, values))
+        return self.document.key(self._constant_schema({"enum": [texts.parsed(value) for value in values]}, values))
 
     def _constant_schema(self, contents: Any, name: tuple[str, ...] = ()) -> Subschema:
         place = (self.document.root.id, "", json.dumps(name) if name else str(contents))
@@ -94,14 +87,14 @@ class Expansion:
 
     def child(self, sub: Subschema, *path: str | int, contents: Any, meets: bool = True) -> NodeKey:
         """The obligation to meet the subschema at `path` below `sub`, or not to."""
-        return self.key(self.document.child(sub, *path, contents=contents), meets)
+        return self.document.key(self.document.child(sub, *path, contents=contents), meets)
 
     def constant(self, sub: Subschema, keyword: str, value: Any, meets: bool = True) -> NodeKey:
         """The obligation to equal `value`, as a subschema of its own, or not to."""
         name = (sub.id, keyword, texts.canonical(value))
         if name not in self._constants:
             self._constants[name] = self.document.made(sub, keyword, contents={"enum": [value]})
-        return self.key(self._constants[name], meets)
+        return self.document.key(self._constants[name], meets)
 
     def either(self, sub: Subschema, keyword: str, keys: tuple[NodeKey, ...]) -> NodeKey:
         """The obligation to meet at least one of the nodes; it has a subschema of its own."""
@@ -110,7 +103,7 @@ class Expansion:
             return distinct[0] if len(distinct) == 1 else ()
         child = self.document.made(sub, keyword, contents={"anyOf": distinct})
         self._unions[child.id] = distinct
-        return self.key(child)
+        return self.document.key(child)
 
     def arms_of(self, sub: Subschema, *path: str | int, contents: Any, meets: bool = True) -> list[Arm]:
         """The arms of a subschema that applies to the same value, or of its complement; a union's member marks its arms."""
@@ -131,40 +124,83 @@ class Expansion:
         return self._disjointness.holds(some, others)
 
     def product(self, sub: Subschema, parts: Sequence[list[Arm]]) -> list[Arm]:
-        """The arms that meet one arm of every part, without those that leave no kind of value."""
+        """The arms that meet one arm of every part, without those that nothing meets; where they are many, said in fewer."""
         if len(parts) == 1:
-            return self.alternatives(sub, parts[0])
-        try:
-            return self._multiply(sub, parts)
-        except FuelError:
-            fewer = sorted((factored(part, self._is_nothing) for part in parts), key=len)
-            if list(map(len, fewer)) == sorted(map(len, parts)):
-                raise
-            return self._multiply(sub, fewer)
+            return self.alternatives(sub, [arm for arm in parts[0] if arm.kinds])
+        arms = self._multiply(parts, min(MANY, self._limits.max_alternatives))
+        if arms is None:
+            fewer = [factored(part, self._is_nothing) for part in self._reduced(parts)]
+            arms = self._multiply(fewer, self._limits.max_alternatives)
+        if arms is None:
+            raise self._too_many(sub)
+        return [arm for one in arms if (arm := self._simplified(one)) is not None]
 
-    def _multiply(self, sub: Subschema, parts: Sequence[list[Arm]]) -> list[Arm]:
+    def _simplified(self, arm: Arm) -> Arm | None:
+        """The same arm with simpler clauses; None where that leaves no kind of value."""
+        if not arm.object.clauses or OBJECT not in arm.kinds:
+            return arm
+        shape = simplified(arm.object, self._glimpses)
+        if shape is None:
+            return replace(arm, kinds=arm.kinds - {OBJECT}, object=ALL_OBJECTS) if len(arm.kinds) > 1 else None
+        return arm if shape is arm.object else replace(arm, object=shape)
+
+    def _multiply(self, parts: Sequence[list[Arm]], most: int) -> list[Arm] | None:
+        """The arms that meet one arm of every part; None where they are more than `most`."""
         arms = _ANYTHING
         for part in parts:
             found: list[Arm] = []
             for a in arms:
                 check_time()
-                found += [met for b in part if (met := a.meet(b)).kinds]
-                self.alternatives(sub, found)
+                found += [met for b in part if (met := self._meet(a, b)) is not None]
+                if len(found) > most:
+                    return None
             arms = found
         return arms
+
+    def _reduced(self, parts: Sequence[list[Arm]]) -> list[list[Arm]]:
+        """The parts without the arms that those which have no choice rule out, until that leaves no other without choice."""
+        left, base = list(parts), ANY
+        settled: set[int] = set()
+        while True:
+            alone = [index for index, part in enumerate(left) if len(part) == 1 and index not in settled]
+            if not alone:
+                return left
+            settled.update(alone)
+            for index in alone:
+                met = self._meet(base, left[index][0])
+                if met is None:
+                    return [[]]
+                base = met
+            check_time()
+            left = [
+                part if index in settled else [arm for arm in part if self._meet(base, arm) is not None]
+                for index, part in enumerate(left)
+            ]
+
+    def _meet(self, a: Arm, b: Arm) -> Arm | None:
+        """The intersection; None where it leaves no kind of value, or a glance at its objects shows that there are none."""
+        met = a.meet(b)
+        if len(met.kinds) > 1:
+            return met
+        if not met.kinds or (OBJECT in met.kinds and self._disjointness.has_dead_member(met.object, a.object, b.object)):
+            return None
+        return met
 
     def _is_nothing(self, key: NodeKey) -> bool:
         """Whether a node is one `false`."""
         if len(key) != 1:
             return False
-        sub, meets = self.obligation(key[0])
+        sub, meets = self.document.obligation(key[0])
         return sub.contents is (not meets)
 
     def alternatives(self, sub: Subschema, arms: list[Arm]) -> list[Arm]:
         """The arms, if they are not too many."""
         if len(arms) > self._limits.max_alternatives:
-            raise FuelError(f"more than {self._limits.max_alternatives} alternatives (max_alternatives)", sub.pointer)
+            raise self._too_many(sub)
         return arms
+
+    def _too_many(self, sub: Subschema) -> FuelError:
+        return FuelError(f"more than {self._limits.max_alternatives} alternatives (max_alternatives)", sub.pointer)
 
     # -- subschemas as arms
 
@@ -172,19 +208,10 @@ class Expansion:
         """The arms of a node: of all its obligations together."""
         if not key:
             return _ANYTHING
-        if self._is_contradiction(key):
+        if len(key) > 1 and self._glimpses.show_nothing(key):
             return []
-        subs = [self.obligation(signed) for signed in key]
+        subs = [self.document.obligation(signed) for signed in key]
         return self.product(subs[0][0], [self._expand(*sub) for sub in subs])
-
-    def _is_contradiction(self, key: NodeKey) -> bool:
-        """Whether a node asks to meet a subschema, and not to meet one that says the same elsewhere."""
-        if len(key) == 1:
-            return False
-        refused = {-signed - 1 for signed in key if signed < 0}
-        return bool(refused) and any(
-            self.document.meaning(self.document.subschemas[signed - 1]) in refused for signed in key if signed > 0
-        )
 
     def _expand(self, sub: Subschema, meets: bool = True, tracking: Tracking = Tracking.NONE) -> list[Arm]:
         """The arms of a subschema, or of its complement; what fails evaluates nothing."""
@@ -222,10 +249,10 @@ class Expansion:
         return self._meet_keywords(sub) if meets else self._fail_keywords(sub)
 
     def _expand_union(self, sub: Subschema, keys: tuple[NodeKey, ...], meets: bool) -> list[Arm]:
-        members = [[self._expand(*self.obligation(signed)) for signed in key] for key in keys]
+        members = [[self._expand(*self.document.obligation(signed)) for signed in key] for key in keys]
         if meets:
             return [arm for parts in members for arm in self.product(sub, parts)]
-        others = [[self._expand(some, not holds) for some, holds in map(self.obligation, key)] for key in keys]
+        others = [[self._expand(some, not holds) for some, holds in map(self.document.obligation, key)] for key in keys]
         return self.product(sub, [[arm for arms in parts for arm in arms] for parts in others])
 
     def _meet_keywords(self, sub: Subschema) -> list[Arm]:

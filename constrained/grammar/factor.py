@@ -82,7 +82,7 @@ def _disjunction(parts: list[tuple[Clause, ...] | None], is_nothing: Callable[[N
         if part is None:
             return None
         unions = dict.fromkeys(_union(before, more) for before in found for more in part)
-        found = _minimal([clause for clause in unions if not _is_tautology(clause, is_nothing)])
+        found = minimal([clause for clause in unions if not _is_tautology(clause, is_nothing)])
         if len(found) > MAX_CLAUSES:
             return None
     return tuple(found)
@@ -92,7 +92,7 @@ def _union(a: Clause, b: Clause) -> Clause:
     return tuple(dict.fromkeys((*a, *b)))
 
 
-def _minimal(clauses: list[Clause]) -> list[Clause]:
+def minimal(clauses: list[Clause]) -> list[Clause]:
     """Without the clauses that follow from another one."""
     sets = [frozenset(clause) for clause in clauses]
     return [clause for clause, own in zip(clauses, sets, strict=True) if not any(other < own for other in sets)]

@@ -48,7 +48,7 @@ class Nodes:
         # Nodes that are being measured, by the thread that does it.
         self._measuring: Measuring | None = None
         self._measurer: int | None = None
-        self.root = self._expansion.key(self.document.root)
+        self.root = self.document.key(self.document.root)
         if self[self.root].is_empty:
             raise UnsatisfiableSchemaError("no JSON value meets this schema", self.document.root.pointer)
 

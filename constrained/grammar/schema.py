@@ -14,6 +14,7 @@ from referencing import Registry
 from constrained.errors import SchemaError
 from constrained.grammar.dialects import Dialect
 from constrained.grammar.resources import Library, Place, escape
+from constrained.grammar.shapes import NodeKey
 
 __all__ = ["SchemaDocument", "Scope", "Subschema", "escape"]
 
@@ -66,6 +67,17 @@ class SchemaDocument:
         """A subschema that nobody wrote, for what `parent` says at `path`; it means what it says in every dialect."""
         place = parent.place.below(*path, contents=contents)
         return self._add(place._replace(dialect=Dialect(place.dialect.draft)), parent.scope)
+
+    def key(self, sub: Subschema, meets: bool = True) -> NodeKey:
+        """The obligation to meet a subschema, or not to; complements of what says the same elsewhere are one."""
+        contents = sub.contents
+        if (contents is True or contents == {}) if meets else contents is False:
+            return ()
+        return (sub.id + 1 if meets else -(self.meaning(sub) + 1),)
+
+    def obligation(self, signed: int) -> tuple[Subschema, bool]:
+        """The subschema of an obligation, and whether it is to be met."""
+        return self.subschemas[abs(signed) - 1], signed > 0
 
     def meaning(self, sub: Subschema) -> int:
         """The id of the first subschema that says the same, as far as texts without annotations show it."""
