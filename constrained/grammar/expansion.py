@@ -21,12 +21,13 @@ from constrained.grammar.glimpses import Glimpses
 from constrained.grammar.language import check_time
 from constrained.grammar.rules.base import Keyword
 from constrained.grammar.rules.unevaluated import annotated
-from constrained.grammar.schema import SchemaDocument, Subschema
+from constrained.grammar.schema import ANNOTATIONS, SchemaDocument, Subschema
 from constrained.grammar.shapes import ALL_OBJECTS, ANY, OBJECT, Arm, NodeKey
 from constrained.grammar.simplify import simplified
 from constrained.options import CompileOptions
 
 _ANYTHING = [ANY]
+_TYPE_ALONE = ANNOTATIONS | {"type"}
 MANY = 100  # arms from which on it pays to look for fewer that say the same
 
 
@@ -212,6 +213,16 @@ class Expansion:
             return []
         subs = [self.document.obligation(signed) for signed in key]
         return self.product(subs[0][0], [self._expand(*sub) for sub in subs])
+
+    def bare_type(self, key: NodeKey) -> str | None:
+        """The name of the one type that a node asks for, in its draft, where it asks for nothing else."""
+        if len(key) != 1 or key[0] < 0:
+            return None
+        sub = self.document.subschemas[key[0] - 1]
+        if isinstance(sub.contents, bool) or not sub.contents.keys() <= _TYPE_ALONE:
+            return None
+        name = sub.contents.get("type")
+        return f"{name} {sub.draft}" if isinstance(name, str) else None
 
     def _expand(self, sub: Subschema, meets: bool = True, tracking: Tracking = Tracking.NONE) -> list[Arm]:
         """The arms of a subschema, or of its complement; what fails evaluates nothing."""

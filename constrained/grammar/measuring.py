@@ -72,7 +72,8 @@ class Measuring:
             if key in fresh or nodes.has(key):
                 continue
             node = fresh[key] = self._make(key)
-            queue[key] = None
+            if node.min_len >= INFINITE:
+                queue[key] = None
             pending += nodes.children(node)
 
     def _settle(self) -> None:

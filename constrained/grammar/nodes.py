@@ -42,6 +42,7 @@ class Nodes:
         self._limits = options.limits
         self.max_key_classes, self.max_alternatives = options.limits.max_key_classes, options.limits.max_alternatives
         self._nodes: dict[NodeKey, Node] = {}
+        self._bare_nodes: dict[str, Node] = {}
         self._plans: dict[object, ObjectPlan] = {}
         self._array_plans: dict[ArrayShape, ArrayPlan] = {}
         self._lock = RLock()
@@ -236,4 +237,14 @@ class Nodes:
     def _make(self, key: NodeKey) -> Node:
         if len(self._nodes) + len(self._measuring.fresh if self._measuring else ()) >= self._limits.max_nodes:
             raise FuelError(f"more than {self._limits.max_nodes} nodes (max_nodes)", self._expansion.pointer(key))
-        return node_of(key, self._expansion.arms(key))
+        name = self._expansion.bare_type(key)
+        return self._bare(key, name) if name is not None else node_of(key, self._expansion.arms(key))
+
+    def _bare(self, key: NodeKey, name: str) -> Node:
+        """A node that asks for a type and nothing else, measured: most nodes are."""
+        known = self._bare_nodes.get(name)
+        if known is None:
+            known = node_of(key, self._expansion.arms(key))
+            known.min_len = self.node_len(known)
+            self._bare_nodes[name] = known
+        return Node(key, known.literals, known.numbers, known.strings, known.arrays, known.objects, known.arms, known.min_len)
