@@ -143,6 +143,9 @@ class Automaton:
             elif result == stepping.NEW_LOCAL:
                 self.locals.resolve(which)
                 pending.append((here, position))
+            elif result == stepping.NEW_KEY:
+                self.locals.resolve_key(which)
+                pending.append((here, position))
             elif result == stepping.EDGE:
                 for edge in self._chain(which):
                     if self.locals.edges.array[edge, tables.KIND] == tables.ASK:

@@ -26,7 +26,6 @@ from constrained.automaton.frames import (
     Value,
 )
 from constrained.automaton.strings import step_content, step_string
-from constrained.automaton.tables import TAGS
 from constrained.grammar import texts
 from constrained.grammar.members import ObjectPlan
 from constrained.grammar.shortest import Shortest, fresh
@@ -293,9 +292,7 @@ class Closings:
 
     def _behind(self, local: int, tag: int) -> int:
         """The local state behind a string that ends with `tag`."""
-        here = self._automaton.locals
-        base = int(here.info.array[local, TAGS])
-        return local if base < 0 else int(here.tags.array[base + tag, 0])
+        return self._automaton.locals.behind(local, tag)
 
 
 _LETTERS = [bytes([letter]) for letter in b"abcdefghijklmnopqrstuvwxyz"]

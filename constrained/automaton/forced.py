@@ -9,7 +9,18 @@ import numpy as np
 from constrained.automaton import strings, tables
 from constrained.automaton.automaton import Automaton, Run, State
 from constrained.automaton.masks import Masks
-from constrained.automaton.stepping import DEAD, EDGE, KEY_EXIT, NEW_CONTENT, NEW_LEX, NEW_LOCAL, follow, step, tables_of
+from constrained.automaton.stepping import (
+    DEAD,
+    EDGE,
+    KEY_EXIT,
+    NEW_CONTENT,
+    NEW_KEY,
+    NEW_LEX,
+    NEW_LOCAL,
+    follow,
+    step,
+    tables_of,
+)
 from constrained.automaton.tables import BYTE_CLASS
 from constrained.errors import InternalError
 from constrained.tokens.jit import int64_array, kernel, unowned
@@ -88,6 +99,8 @@ def _by_itself(automaton: Automaton, state: State) -> tuple[State, bytes, bool]:
             automaton.contents.resolve(which)
         elif result == NEW_LOCAL:
             automaton.locals.resolve(which)
+        elif result == NEW_KEY:
+            automaton.locals.resolve_key(which)
         else:
             break
     if not begun:
@@ -120,7 +133,7 @@ def _go(out, thread, num_cells, machine):  # type: ignore[no-untyped-def]  # num
             )
             if result == DEAD:
                 continue
-            is_new = result in (NEW_LEX, NEW_LOCAL, NEW_CONTENT)
+            is_new = result in (NEW_LEX, NEW_LOCAL, NEW_CONTENT, NEW_KEY)
             if only >= 0 or is_new:
                 stop, missing, only = (result if is_new else BRANCHES), which, -1
                 break

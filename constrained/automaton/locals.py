@@ -31,6 +31,7 @@ from constrained.automaton.tables import (
     CLASS_OF_BYTE,
     DONE,
     GOTO,
+    NOWHERE,
     NUM_CLASSES,
     POP,
     PUSH,
@@ -237,10 +238,12 @@ class Locals:
             else:
                 lex = self._closed_key(here.plan, tuple(tags))
             self._key_lexes[local] = lex
-            places = {tag: self.index(ObjectColon(here.plan, tag, here.progress, here.depth)) for tag in tags}
+            self._set_tags(local, {}, len(plan.names))
+            base = int(self.info.array[local, TAGS])
+            self.tags.array[[base + tag for tag in tags], 0] = _later(local)
             if free:
-                places[strings.FREE_TAG] = self.index(ObjectColon(here.plan, strings.FREE_TAG, here.progress, here.depth))
-            self._set_tags(local, places, len(plan.names))
+                colon = ObjectColon(here.plan, strings.FREE_TAG, here.progress, here.depth)
+                self.tags.array[base + strings.FREE_TAG, 0] = self.index(colon)
         return (GOTO, self._key_lexes[local], 0, strings.UNBOUNDED, local, -1)
 
     def _closed_key(self, plan_index: int, tags: tuple[int, ...]) -> int:
@@ -268,6 +271,23 @@ class Locals:
         for tag, place in places.items():
             self.tags.array[base + tag, 0] = place
         self.info.array[local, TAGS] = base
+
+    def behind(self, local: int, tag: int) -> int:
+        """The local state behind a string that ends with `tag`, read at a local state; NOWHERE where it may not end so."""
+        base = int(self.info.array[local, TAGS])
+        if base < 0:
+            return local
+        if self.tags.array[base + tag, 0] < NOWHERE:
+            self.resolve_key(base + tag)
+        return int(self.tags.array[base + tag, 0])
+
+    def resolve_key(self, slot: int) -> None:
+        """Make the place behind a name, which a row of the table of tags is to hold."""
+        local = _later(int(self.tags.array[slot, 0]))
+        if local >= 0:
+            here, tag = self.states[local], slot - int(self.info.array[local, TAGS])
+            assert isinstance(here, ObjectKey)
+            self.tags.array[slot, 0] = self.index(ObjectColon(here.plan, tag, here.progress, here.depth))
 
     def with_key(self, local: int, content: bytes) -> int | None:
         """The local state behind a key of a class, with the key among those seen; None for any other key."""
@@ -348,3 +368,8 @@ class Locals:
             yield ord(","), self._go(item, self._line(here.depth), kind)
         if plan.may_close(here.standing):
             yield self._close(ord("]"), here.depth)
+
+
+def _later(local: int) -> int:
+    """What stands in the table of tags for a place behind a name that may be read at `local`, until it is made; and back."""
+    return NOWHERE - 1 - local

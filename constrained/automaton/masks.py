@@ -276,8 +276,14 @@ class Masks:
         scratch, trie = self._shared.scratches.here(), self._shared.trie
         scratch.words[: len(free.words)] = free.words
         place = (self._automaton.arena.address, scratch.arena.address, scratch.trie(trie), lex, local, cell)
-        while (count := stepping.settle_names(*place)) < 0:
-            scratch.reserve(2 * scratch.size)
+        while True:
+            count, num_missing = stepping.settle_names(*place)
+            if count < 0:
+                scratch.reserve(2 * scratch.size)
+            elif num_missing:
+                self._walker.fill_in(scratch.pending[:num_missing, stepping.WHY : stepping.WHICH + 1])
+            else:
+                break
         walked = self._walker.from_items(scratch, trie, count, cell)
         row = self._finish(scratch, trie, walked, cell, b"")
         return _noted(row.words, row, free)

@@ -17,7 +17,7 @@ from constrained.tokens.jit import int32_array, int32_table, int64_array, kernel
 
 # Results of `step` beside DEAD and ALIVE.
 DEAD = strings.DEAD
-EDGE, KEY_EXIT, NEW_LEX, NEW_LOCAL, NEW_CONTENT = 3, 4, 5, 6, strings.NEW_CONTENT
+EDGE, KEY_EXIT, NEW_LEX, NEW_LOCAL, NEW_CONTENT, NEW_KEY = 3, 4, 5, 6, strings.NEW_CONTENT, 8
 
 # Columns of a work item: a node of the trie, the thread that stands there, where its key began, how many free keys it closed;
 # for one that waits: why (NEW_...) and for which; for a level of the stack: the branches left, and where their list begins.
@@ -51,9 +51,12 @@ def step(byte, lex, esc, need, room, local, plain, local_rows, locals_, tags, tr
         base = locals_[local, tables.TAGS]
         if base < 0:
             return ALIVE, locals_[local, tables.ENTRY], 0, 0, 0, local, -1
-        local = tags[base + tag, 0]
-        if local < 0:
-            return DEAD, lex, 0, 0, 0, local, -1
+        behind = tags[base + tag, 0]
+        if behind < 0:
+            if behind == tables.NOWHERE:
+                return DEAD, lex, 0, 0, 0, local, -1
+            return NEW_KEY, lex, 0, 0, 0, local, base + tag
+        local = behind
         is_free = tag == FREE_TAG or lex >= strings.DFA
         return (KEY_EXIT if is_free else ALIVE), locals_[local, tables.ENTRY], 0, 0, 0, local, -1
     klass = BYTE_CLASS[byte]
@@ -225,7 +228,7 @@ def _name_branches(node, first, stop, edge_byte, tries, listed, top):  # type: i
 
 @kernel
 def _branches(  # type: ignore[no-untyped-def]  # numba
-    lex, esc, local, named, first, stop, edge_byte, plain, local_rows, locals_, tries, dfa, listed, top
+    lex, esc, local, named, first, stop, edge_byte, plain, local_rows, locals_, tags, tries, dfa, listed, top
 ):
     """Which edges of a token trie's node, `first` to `stop`, a thread may take: most lead nowhere.
 
@@ -237,7 +240,13 @@ def _branches(  # type: ignore[no-untyped-def]  # numba
     if lex >= strings.DFA:
         if dfa[lex & INDEX, strings.ENDS] == strings.UNKNOWN:
             return NEW_CONTENT, lex & INDEX, 0
-    elif lex >= strings.TRIE and esc == 0 and (named or not tries[lex & INDEX, strings.FALLBACK]):
+    elif lex >= strings.TRIE and esc == 0:
+        if not named and tries[lex & INDEX, strings.TAG] >= 0 and locals_[local, tables.TAGS] >= 0:
+            slot = locals_[local, tables.TAGS] + tries[lex & INDEX, strings.TAG]
+            if tags[slot, 0] < tables.NOWHERE and _find(strings.QUOTE, first, stop, edge_byte) >= 0:
+                return NEW_KEY, slot, 0
+        if not named and tries[lex & INDEX, strings.FALLBACK]:
+            return EXIT, first, stop
         return _name_branches(lex & INDEX, first, stop, edge_byte, tries, listed, top)
     return EXIT, first, stop
 
@@ -294,7 +303,7 @@ def walk(  # type: ignore[no-untyped-def]  # numba
                 node = stack[level, NODE]
                 kind, begin, end = _branches(
                     stack[level, I_LEX], stack[level, I_ESC], stack[level, I_LOCAL], False,
-                    edge_first[node], edge_first[node + 1], edge_byte, plain, local_rows, locals_, tries, dfa, listed, top,
+                    edge_first[node], edge_first[node + 1], edge_byte, plain, local_rows, locals_, tags, tries, dfa, listed, top,
                 )  # fmt: skip
                 if kind != ALIVE and kind != EXIT:
                     if num_pending >= max_pending:
@@ -390,16 +399,17 @@ def settle_names(machine, scratch, trie, lex, local, cell):  # type: ignore[no-u
     """Put right, in the scratch's words, the tokens that end a name below the place `lex` of a string trie.
 
     They stand as those of a free string: they are taken out, and what leads on behind the quote from a thread at `local`
-    becomes a work item. Returns their number, -1 where there is no room for them.
+    becomes a work item. Returns their number, or -1 where there is no room for them; and how many places behind names are
+    not made yet, which are left among the pending items: then it is to be asked again.
     """
     slots, here = int64_array(machine), int64_array(scratch)
     plain, local_rows, locals_, _, tags, tries, dfa, ranges, _ = tables_of(slots)
     end, _, first, ids, edge_first, edge_byte, edge_node = _trie(here, trie)
     stack, listed = int32_table(here[tables.STACK], ITEM_COLUMNS), int32_array(here[tables.BRANCHES])
     items, words = int32_table(here[tables.ITEMS], ITEM_COLUMNS), int32_array(here[tables.WORDS])
-    max_items = here[tables.NUM_ITEMS]
+    pending, max_items = int32_table(here[tables.PENDING], ITEM_COLUMNS), here[tables.NUM_ITEMS]
     base = locals_[local, tables.TAGS]
-    level, top, count = 0, 0, 0
+    level, top, count, num_missing = 0, 0, 0, 0
     stack[0, NODE], stack[0, I_LEX], stack[0, I_ESC], stack[0, NEXT] = 0, lex, 0, -1
     while level >= 0:
         lex, esc = stack[level, I_LEX], stack[level, I_ESC]
@@ -407,7 +417,7 @@ def settle_names(machine, scratch, trie, lex, local, cell):  # type: ignore[no-u
             node = stack[level, NODE]
             kind, stack[level, NEXT], stack[level, STOP] = _branches(
                 lex, esc, local, True, edge_first[node], edge_first[node + 1],
-                edge_byte, plain, local_rows, locals_, tries, dfa, listed, top,
+                edge_byte, plain, local_rows, locals_, tags, tries, dfa, listed, top,
             )  # fmt: skip
             stack[level, LIST] = NOT_LISTED
             if kind == ALIVE:
@@ -426,10 +436,15 @@ def settle_names(machine, scratch, trie, lex, local, cell):  # type: ignore[no-u
         if code == strings.QUOTE and esc == 0 and tag != FREE_TAG and tag != strings.NO_TAG:
             for i in range(first[child], first[end[child]]):
                 words[ids[i] >> 5] &= ~(np.int32(1) << np.int32(ids[i] & 31))
-            behind = -1 if tag < 0 else tags[base + tag, 0] if base >= 0 else local
-            if behind >= 0:
+            behind = tables.NOWHERE if tag < 0 else tags[base + tag, 0] if base >= 0 else local
+            if behind != tables.NOWHERE:
                 if count >= max_items:
-                    return -1
+                    return -1, 0
+                if behind < 0:
+                    if edge_first[child] < edge_first[child + 1]:
+                        pending[num_missing, WHY], pending[num_missing, WHICH] = NEW_KEY, base + tag
+                        num_missing += 1
+                    behind = local
                 for i in range(first[child], first[child + 1]):
                     words[ids[i] >> 5] |= np.int32(1) << np.int32(ids[i] & 31)
                 _store(items, count, locals_[behind, tables.ENTRY], 0, 0, 0, behind, cell, -1, 0)
@@ -438,4 +453,4 @@ def settle_names(machine, scratch, trie, lex, local, cell):  # type: ignore[no-u
         elif result == ALIVE and after >= strings.TRIE:
             level += 1
             stack[level, NODE], stack[level, I_LEX], stack[level, I_ESC], stack[level, NEXT] = child, after, esc2, -1
-    return count
+    return count, num_missing

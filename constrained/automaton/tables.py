@@ -31,6 +31,8 @@ UNRESOLVED, NO, YES, VALUE = -1, 0, 1, 2
 
 # Columns of the local table.
 ENTRY, TAGS, DONE = range(3)
+# What the table of tags holds where no key may end; what is less is a place that is not made yet (`Locals.resolve_key`).
+NOWHERE = -1
 # Columns of the edge table.
 KIND, LEX, NEED, ROOM, LOCAL, RETURN, NEXT = range(7)
 # ASK goes on like GOTO, but where to depends on the item just read: Python decides, and LOCAL leads wherever any value could.

@@ -126,14 +126,17 @@ class Walker:
             if not waiting:
                 return Walked(noted, left)
             scratch.items[:waiting] = scratch.pending[:waiting]
-            self._fill_in(scratch.pending[:waiting, stepping.WHY : stepping.WHICH + 1])
+            self.fill_in(scratch.pending[:waiting, stepping.WHY : stepping.WHICH + 1])
             num_items, at = waiting, -1
 
-    def _fill_in(self, missing: Int32) -> None:
+    def fill_in(self, missing: Int32) -> None:
+        """Make what is not in the tables yet: rows of (why, which)."""
         automaton = self._automaton
         for why, which in set(map(tuple, missing.tolist())):
             if why == stepping.NEW_LOCAL:
                 automaton.locals.resolve(which)
+            elif why == stepping.NEW_KEY:
+                automaton.locals.resolve_key(which)
             elif why == stepping.NEW_LEX:
                 automaton.plain.resolve(which)
             else:
