@@ -12,7 +12,8 @@ from collections import OrderedDict
 import numpy as np
 
 from constrained.automaton.lexemes import PlainKey, left
-from constrained.tokens.rows import Words, set_bits
+from constrained.automaton.string_rows import Inside
+from constrained.tokens.rows import Bits, RowStore, set_bits
 from constrained.tokens.trie import Trie
 
 WHITESPACE = b" \t\n\r"
@@ -25,9 +26,9 @@ class GapRows:
     `stripped` is the trie of all tokens without the whitespace that they begin with.
     """
 
-    def __init__(self, token_bytes: list[bytes], num_words: int) -> None:
-        self._num_words = num_words
-        self._rows: OrderedDict[PlainKey, tuple[Words, Words]] = OrderedDict()
+    def __init__(self, token_bytes: list[bytes], num_words: int, store: RowStore) -> None:
+        self._num_words, self._store = num_words, store
+        self._rows: OrderedDict[PlainKey, Inside] = OrderedDict()
         self._lock = threading.RLock()
         rests = [text.lstrip(WHITESPACE) for text in token_bytes]
         self.stripped = Trie.build(rests)
@@ -41,8 +42,8 @@ class GapRows:
         self._astray = np.fromiter((b"\r" in gap[:-1] for gap in pairs), np.bool_, len(gaps))
         self._alone = np.fromiter((bool(gap) and not rest for gap, rest in zip(gaps, rests, strict=True)), np.bool_, len(gaps))
 
-    def row(self, gap: PlainKey) -> tuple[Words, Words]:
-        """Bits of the tokens that go on behind whitespace which the gap ("space" or "any") holds; and of whitespace alone."""
+    def row(self, gap: PlainKey) -> Inside:
+        """The tokens of whitespace that the gap ("space" or "any") holds, and those that go on behind such whitespace."""
         with self._lock:
             found = self._rows.get(gap)
             if found is None:
@@ -51,15 +52,15 @@ class GapRows:
                     self._rows.popitem(last=False)
             return found
 
-    def _make(self, gap: PlainKey) -> tuple[Words, Words]:
+    def _make(self, gap: PlainKey) -> Inside:
         if gap[0] == "any":
             held = ended = self._len <= left(gap, 1)
         else:
             held = (self._newlines <= left(gap, 1)) & (self._blanks <= left(gap, 2)) & ~self._astray
             ended = held & ~self._half
-        return self._bits(ended & ~self._alone), self._bits(held & self._alone)
+        return Inside(self._bits(held & self._alone), self._bits(ended & ~self._alone))
 
-    def _bits(self, tokens: np.ndarray) -> Words:
+    def _bits(self, tokens: np.ndarray) -> Bits:
         words = np.zeros(self._num_words, np.uint32)
         set_bits(words, np.flatnonzero(tokens).astype(np.int32))
-        return words
+        return self._store.bits(words)

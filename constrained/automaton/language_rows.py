@@ -9,8 +9,8 @@ import numpy as np
 
 from constrained.automaton import scans, strings
 from constrained.automaton.contents import Contents
-from constrained.automaton.string_rows import StringRow, StringRows
-from constrained.tokens.rows import set_bits
+from constrained.automaton.string_rows import Inside, StringRows
+from constrained.tokens.rows import RowStore, set_bits
 from constrained.tokens.trie import Trie
 
 MAX_ROWS = 2048
@@ -20,11 +20,11 @@ MANY = 70  # of ASCII's 95 printable characters
 class LanguageRows:
     """Rows of the places between the characters of languages over one vocabulary; bounded and safe between threads."""
 
-    def __init__(self, trie: Trie, num_words: int, free: StringRows) -> None:
-        self._trie = trie
+    def __init__(self, trie: Trie, num_words: int, free: StringRows, store: RowStore) -> None:
+        self._trie, self._store = trie, store
         self._below = scans.bytes_below(trie.byte, trie.end, trie.depth, trie.max_depth)
         self._stack = np.zeros((trie.max_depth + 2, 2), np.int32)
-        self._rows: OrderedDict[tuple[Contents, int], StringRow] = OrderedDict()
+        self._rows: OrderedDict[tuple[Contents, int], Inside] = OrderedDict()
         self._lock = threading.RLock()
         place = free.place(strings.FREE, 0)
         self._free = (np.zeros(num_words, np.uint32), np.zeros(num_words, np.uint32))
@@ -33,7 +33,7 @@ class LanguageRows:
         self._bare = np.zeros(num_words, np.uint32)
         set_bits(self._bare, place.suffixes.ids[: place.suffixes.first[1]])
 
-    def row(self, contents: Contents, lex: int) -> StringRow:
+    def row(self, contents: Contents, lex: int) -> Inside:
         """The tokens that stay inside from a place, or end with the quote; and those that may close the string.
 
         What follows the quote is a suffix of the free string's place: a string closes at the same quote everywhere.
@@ -46,7 +46,7 @@ class LanguageRows:
                     self._rows.popitem(last=False)
             return found
 
-    def _scan(self, contents: Contents, lex: int) -> StringRow:
+    def _scan(self, contents: Contents, lex: int) -> Inside:
         trie, places = self._trie, self._stack
         with contents.lock:
             contents.look_ahead(lex)
@@ -65,7 +65,7 @@ class LanguageRows:
                     break
                 contents.resolve(int(places[trie.depth[node] - 1, 0]) & strings.INDEX)
         inside |= closing & self._bare
-        return StringRow(inside, closing)
+        return Inside(self._store.bits(inside), self._store.bits(closing))
 
 
 _NO_TRIES = np.zeros((1, 5), np.int32)

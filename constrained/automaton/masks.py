@@ -9,22 +9,26 @@ the frame has that key already, and the few that end more than one key are asked
 from __future__ import annotations
 
 from collections import OrderedDict
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from typing import Any, Generic, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from constrained.automaton import stepping, strings, tables
+from constrained.automaton import joining, stepping, strings, tables
 from constrained.automaton.automaton import Automaton, State, Thread, decode_content, open_string
+from constrained.automaton.cells import Cells
 from constrained.automaton.gap_rows import WHITESPACE
-from constrained.automaton.string_rows import StringRow
+from constrained.automaton.string_rows import Inside
 from constrained.automaton.vocabulary_rows import VocabularyRows
 from constrained.automaton.walking import Scratch, Walked, Walker
 from constrained.options import Spelling
-from constrained.tokens.rows import MaskRow, Words, clear_bits, set_bits
+from constrained.tokens.jit import address
+from constrained.tokens.rows import Bits, Digest, MaskRow, Words, clear_bits, set_bits
 from constrained.tokens.trie import Trie
 
 Int32 = NDArray[np.int32]
+Found = TypeVar("Found")
 MAX_THREAD_ROWS = 4096
 MAX_PREFIX_ROWS = 4
 MAX_STACK_ROWS = 64
@@ -32,21 +36,38 @@ MAX_STACK_ROWS = 64
 BEHIND_GAP, BEHIND_QUOTE, BEHIND_KEY = -1, -2, -3
 
 
-@dataclass(slots=True)
-class ThreadRow:
-    """Bits of one thread, before any key is taken out.
+@dataclass(frozen=True, slots=True)
+class Notes:
+    """What a walk noted beside the bits, before any key is taken out.
 
     `keys` are tokens that hold a whole free key of the thread's own frame, by the key's content; `unsure` those that
     have to be asked one by one, `asks` says that the answer depends on the item that is being read; `left` how many frames some
-    token leaves. `stored` is the row that holds just these bits.
+    token leaves.
     """
 
-    words: Words
-    keys: dict[bytes, list[Int32]] = field(default_factory=dict)
-    unsure: list[Int32] = field(default_factory=list)
-    asks: bool = False
-    left: int = 0
-    stored: MaskRow | None = None
+    keys: dict[bytes, list[Int32]]
+    unsure: list[Int32]
+    asks: bool
+    left: int
+
+
+@dataclass(frozen=True, slots=True)
+class ThreadRow:
+    """The row of one thread, as far as its notes do not take tokens out."""
+
+    row: MaskRow
+    notes: Notes
+
+
+class Beyond:
+    """What lies beyond a gap or a quote: the words that are not empty, `entries` int32 [2, n] (places, words)."""
+
+    __slots__ = ("at", "count", "entries", "notes")
+
+    def __init__(self, scratch: Scratch, count: int, notes: Notes) -> None:
+        self.entries = np.empty((2, count), np.int32)
+        self.entries[0], self.entries[1] = scratch.entry_at[:count], scratch.entry_words[:count]
+        self.count, self.notes, self.at = count, notes, address(self.entries)
 
 
 class Masks:
@@ -57,34 +78,44 @@ class Masks:
         self._shared = shared
         self._strings, self._languages = shared.strings(spelling)
         self._walker = Walker(automaton)
-        # By all of a thread but its stack: for each number of frames that its tokens leave, the rows by what those return to.
-        self._rows: OrderedDict[tuple[int, ...], dict[int, dict[tuple[int, ...], ThreadRow]]] = OrderedDict()
+        self._rows: Kept[ThreadRow] = Kept(automaton.cells)
+        self._beyond: Kept[Beyond] = Kept(automaton.cells)
 
     def row(self, state: State, history: bytes | bytearray) -> MaskRow:
         """The mask row of `state`, which `history` led to; EOS bits are set where the document may end."""
         if state.row is not None:
             return state.row
         with self._automaton.lock:
-            prefix = self._key_prefix(state, history)
-            if prefix is None or any(self._thread_row(thread).asks for thread in state.threads):
-                built = self._build(state, prefix or b"", history)
-                if prefix is None and not any(self._thread_row(thread).asks for thread in state.threads):
-                    state.row = built
-                return built
-            row = state.prefix_rows.get(prefix)
-            if row is None:
-                if len(state.prefix_rows) >= MAX_PREFIX_ROWS:
-                    state.prefix_rows.clear()
-                row = state.prefix_rows[prefix] = self._build(state, prefix, history)
-            return row
+            rows = [self._thread_row(thread) for thread in state.threads]
+            if len(rows) > 1 or state.is_accepting or rows[0].notes.unsure or self._automaton.cells.seen[state.threads[0][5]]:
+                return self._settled(state, rows, history)
+            state.row = rows[0].row
+            return rows[0].row
+
+    def _settled(self, state: State, rows: list[ThreadRow], history: bytes | bytearray) -> MaskRow:
+        """The row of a state of which the history may decide."""
+        prefix = self._key_prefix(state, history)
+        asks = any(row.notes.asks for row in rows)
+        if prefix is None or asks:
+            built = self._build(state, rows, prefix or b"", history)
+            if prefix is None and not asks:
+                state.row = built
+            return built
+        row = state.prefix_rows.get(prefix)
+        if row is None:
+            if len(state.prefix_rows) >= MAX_PREFIX_ROWS:
+                state.prefix_rows.clear()
+            row = state.prefix_rows[prefix] = self._build(state, rows, prefix, history)
+        return row
 
     def next_bytes(self, state: State, history: bytes | bytearray) -> list[int]:
         """The bytes that may come next, ascending."""
         with self._automaton.lock:
-            scratch = self._fresh()
+            scratch = self._shared.scratches.here()
             noted = [key for thread in state.threads for key in self._walker.from_node(scratch, _BYTE_TRIE, thread).keys]
             asks = any(earlier == stepping.ASKED for _, _, earlier, _ in noted)
             found = np.flatnonzero(np.unpackbits(scratch.words[:8].view(np.uint8), bitorder="little")).tolist()
+            scratch.clear()
             if asks or any(self._automaton.cells.seen[thread[5]] for thread in state.threads):
                 advance = self._automaton.advance
                 found = [byte for byte in found if advance(state, bytes([byte]), history)[0] is not None]
@@ -92,52 +123,53 @@ class Masks:
 
     def _key_prefix(self, state: State, history: bytes | bytearray) -> bytes | None:
         """The open free key so far, where the row depends on it; else None."""
-        if any(self._in_free_key(thread) and self._automaton.cells.seen[thread[5]] for thread in state.threads):
-            return open_string(history)
+        for thread in state.threads:
+            if self._in_free_key(thread) and self._automaton.cells.seen[thread[5]]:
+                return open_string(history)
         return None
 
     def _in_free_key(self, thread: Thread) -> bool:
-        return thread[0] >= strings.FREE and self._automaton.locals.info.array[thread[4], tables.TAGS] >= 0
+        return thread[0] >= strings.FREE and self._is_key(thread[4])
 
-    def _build(self, state: State, prefix: bytes, history: bytes | bytearray) -> MaskRow:
-        if len(state.threads) == 1 and not state.is_accepting:
-            row = self._thread_row(state.threads[0])
-            if not row.unsure and not self._automaton.cells.seen[state.threads[0][5]]:
-                if row.stored is None:
-                    row.stored = self._shared.store.intern(row.words)
-                return row.stored
-        words = np.zeros(self._shared.num_words, np.uint32)
+    def _build(self, state: State, rows: list[ThreadRow], prefix: bytes, history: bytes | bytearray) -> MaskRow:
         unsure: list[Int32] = []
-        for thread in state.threads:
-            row = self._thread_row(thread)
-            words |= self._without_seen_keys(thread, row, prefix, unsure)
-            unsure += row.unsure
+        out: list[list[Int32]] = []
+        for thread, row in zip(state.threads, rows, strict=True):
+            out.append(self._seen_keys(thread, row, prefix, unsure))
+            unsure += row.notes.unsure
+        if len(rows) == 1 and not state.is_accepting and not unsure and not out[0]:
+            return rows[0].row
+        words = np.zeros(self._shared.num_words, np.uint32)
+        for row, taken in zip(rows, out, strict=True):
+            part = row.row.words.view(np.uint32)
+            if taken:
+                part = part.copy()
+                for tokens in taken:
+                    clear_bits(part, tokens)
+            words |= part
         if unsure:
             self._settle(state, words, np.unique(np.concatenate(unsure)), history)
         if state.is_accepting:
             set_bits(words, self._shared.eos)
         return self._shared.store.intern(words)
 
-    def _without_seen_keys(self, thread: Thread, row: ThreadRow, prefix: bytes, unsure: list[Int32]) -> Words:
-        """The thread's bits without the tokens that end a key that its frame has; `prefix` is the open key as written."""
+    def _seen_keys(self, thread: Thread, row: ThreadRow, prefix: bytes, unsure: list[Int32]) -> list[Int32]:
+        """The tokens of a thread that end a key which its frame has; `prefix` is the open key as written.
+
+        `unsure` takes those of which that can't be said.
+        """
         seen = self._automaton.cells.seen[thread[5]]
         if not seen:
-            return row.words
-        words = row.words.copy()
-        for content in seen & row.keys.keys():
-            for tokens in row.keys[content]:
-                clear_bits(words, tokens)
+            return []
+        found = [tokens for content in seen & row.notes.keys.keys() for tokens in row.notes.keys[content]]
         if not self._in_free_key(thread):
-            return words
+            return found
         if thread[1] != 0:
             # In the middle of an escape no content is known yet: whatever closes the key is asked.
             unsure.append(self._strings.place(strings.FREE, thread[1]).exit_tokens)
-            return words
+            return found
         content = decode_content(prefix)
-        for key in seen:
-            if key.startswith(content):
-                clear_bits(words, self._strings.spelled(key[len(content) :]))
-        return words
+        return found + [self._strings.spelled(key[len(content) :]) for key in seen if key.startswith(content)]
 
     def _settle(self, state: State, words: Words, tokens: Int32, history: bytes | bytearray) -> None:
         """Clear the bits of those `tokens` that cannot follow."""
@@ -154,23 +186,11 @@ class Masks:
         if strings.FREE <= lex < strings.TRIE:
             need, room = self._strings.classes(need, room)
         key = (lex, esc, need, room, local)
-        return self._find(key, cell) or self._store(key, cell, self._make((lex, esc, need, room, local, cell)))
-
-    def _find(self, key: tuple[int, ...], cell: int) -> ThreadRow | None:
-        for left, rows in self._rows.get(key, _NO_ROWS).items():
-            found = rows.get(self._automaton.cells.returns(cell, left) if left else ())
-            if found is not None:
-                return found
-        return None
-
-    def _store(self, key: tuple[int, ...], cell: int, row: ThreadRow) -> ThreadRow:
-        kept = self._rows.setdefault(key, {}).setdefault(row.left, {})
-        if len(kept) >= MAX_STACK_ROWS:
-            kept.clear()
-        kept[self._automaton.cells.returns(cell, row.left)] = row
-        if len(self._rows) > MAX_THREAD_ROWS:
-            self._rows.popitem(last=False)
-        return row
+        found = self._rows.find(key, cell)
+        if found is None:
+            found = self._make((lex, esc, need, room, local, cell))
+            self._rows.keep(key, cell, found.notes.left, found)
+        return found
 
     def _make(self, thread: Thread) -> ThreadRow:
         lex, esc = thread[0], thread[1]
@@ -186,8 +206,9 @@ class Masks:
 
     def _walked_row(self, thread: Thread) -> ThreadRow:
         """By a walk of the whole vocabulary: of those branches that lead on."""
-        scratch, trie = self._fresh(), self._shared.trie
-        return self._finish(scratch, trie, self._walker.from_node(scratch, trie, thread), thread[5], b"")
+        scratch, trie = self._shared.scratches.here(), self._shared.trie
+        notes = self._notes(trie, self._walker.from_node(scratch, trie, thread), thread[5], b"")
+        return ThreadRow(self._gathered(scratch, self._shared.nothing), notes)
 
     # -- outside strings
 
@@ -202,91 +223,87 @@ class Masks:
     def _gap_row(self, thread: Thread) -> ThreadRow:
         """The tokens of whitespace, and what may follow it: once for all gaps before the same place."""
         lex, _, _, _, local, cell = thread
-        may_follow, alone = self._shared.gaps.row(self._automaton.plain.key(lex))
-        behind = self._behind_gap(local, cell)
-        return _joined(alone, behind, may_follow)
+        return self._joined(self._shared.gaps.row(self._automaton.plain.key(lex)), self._behind_gap(local, cell))
 
-    def _behind_gap(self, local: int, cell: int) -> ThreadRow:
+    def _behind_gap(self, local: int, cell: int) -> Beyond:
         key = (BEHIND_GAP, local)
-        found = self._find(key, cell)
+        found = self._beyond.find(key, cell)
         if found is None:
-            scratch, trie = self._fresh(), self._shared.gaps.stripped
-            walked = self._walker.from_node(scratch, trie, (self._automaton.locals.nothing, 0, 0, 0, local, cell))
-            found = self._store(key, cell, self._finish(scratch, trie, walked, cell, WHITESPACE))
+            start = (self._automaton.locals.nothing, 0, 0, 0, local, cell)
+            found = self._walk_beyond(key, self._shared.gaps.stripped, start, WHITESPACE)
         return found
+
+    def _walk_beyond(self, key: tuple[int, ...], trie: Trie, start: Thread, stripped: bytes | None, keys: int = 0) -> Beyond:
+        """What of a trie's strings, tokens without their beginning, leads on from a thread."""
+        scratch, nothing = self._shared.scratches.here(), self._shared.nothing
+        notes = self._notes(trie, self._walker.from_node(scratch, trie, start, keys=keys), start[5], stripped)
+        count, _, _ = joining.gather(scratch.arena.address, nothing.at, self._shared.everything.at, 0, 0, False)
+        return self._beyond.keep(key, start[5], notes.left, Beyond(scratch, count, notes))
 
     def _value_row(self, thread: Thread) -> ThreadRow:
         """A number or a literal: the shared row of its inside, and what follows where it may end."""
         lex, _, _, _, local, cell = thread
         inside = self._shared.values.row(self._automaton.plain, lex)
         entry = self._automaton.locals.entry(local)
-        row = ThreadRow(inside.inside)
-        if inside.may_end:
-            row = _joined(row.words, self._thread_row((entry, 0, 0, 0, local, cell)))
+        ended = self._thread_row((entry, 0, 0, 0, local, cell)) if inside.may_end else None
+        scratch, notes = self._shared.scratches.here(), _NOTHING
         if inside.exits:
-            scratch = self._fresh()
             count = len(inside.exits)
             if count > scratch.size:
                 scratch.reserve(2 * count)
             scratch.items[:count, : stepping.WHY] = [(node, entry, 0, 0, 0, local, cell, -1, 0) for node in inside.exits]
             walked = self._walker.from_items(scratch, self._shared.trie, count, cell)
-            beyond = self._finish(scratch, self._shared.trie, walked, cell, b"")
-            row = _noted(row.words | beyond.words, row, beyond)
-        return row
+            notes = self._notes(self._shared.trie, walked, cell, b"")
+        joining.pour(scratch.arena.address, inside.inside.at)
+        base: Bits = self._shared.nothing
+        if ended is not None:
+            base, notes = ended.row, _both(ended.notes, notes)
+        return ThreadRow(self._gathered(scratch, base), notes)
 
     # -- strings
 
     def _free_row(self, thread: Thread) -> ThreadRow:
         """A free string: the shared row of its inside, and a walk of the suffixes behind its quote."""
         lex, esc, need, room, local, cell = thread
-        bits = self._strings.row(lex, esc, need, room)
+        inside = self._strings.row(lex, esc, need, room)
         after = self._after_quote(local, strings.FREE_TAG, cell)
-        if esc == 0 and lex == strings.FREE:
-            return _inside(bits, self._outside(after, self._is_key(local)))
-        return _inside(bits, self._beyond(self._strings.place(lex, esc).suffixes, after, self._is_key(local)))
+        return self._joined(inside, self._outside(after, self._is_key(local), lex, esc))
 
     def _language_row(self, thread: Thread) -> ThreadRow:
         """A string of a language: the shared row of its inside, and a walk of the suffixes behind its quote."""
         lex, _, _, _, local, cell = thread
-        bits = self._languages.row(self._automaton.contents, lex)
-        return _inside(bits, self._outside(self._after_quote(local, strings.VALUE_TAG, cell), self._is_key(local)))
+        inside = self._languages.row(self._automaton.contents, lex)
+        return self._joined(inside, self._outside(self._after_quote(local, strings.VALUE_TAG, cell), self._is_key(local)))
 
-    def _outside(self, after: Thread | None, is_key: bool) -> ThreadRow:
-        """What may follow a quote inside a token that is read from between characters: once for all strings that end alike."""
+    def _outside(self, after: Thread | None, is_key: bool, lex: int = strings.FREE, esc: int = 0) -> Beyond | None:
+        """What may follow a quote inside a token that is read from a place in a string: once for all strings that end alike."""
         if after is None:
-            return ThreadRow(np.zeros(self._shared.num_words, np.uint32))
-        key = (BEHIND_KEY if is_key else BEHIND_QUOTE, after[4])
-        suffixes = self._strings.place(strings.FREE, 0).suffixes
-        return self._find(key, after[5]) or self._store(key, after[5], self._beyond(suffixes, after, is_key))
-
-    def _beyond(self, suffixes: Trie, after: Thread | None, is_key: bool) -> ThreadRow:
-        """Tokens by the suffixes that lead on from the thread behind the quote."""
-        if after is None:
-            return ThreadRow(np.zeros(self._shared.num_words, np.uint32))
-        scratch = self._fresh()
-        walked = self._walker.from_node(scratch, suffixes, after, keys=int(is_key))
-        return self._finish(scratch, suffixes, walked, after[5], None)
+            return None
+        key = (BEHIND_KEY if is_key else BEHIND_QUOTE, after[4], lex, esc)
+        found = self._beyond.find(key, after[5])
+        if found is None:
+            found = self._walk_beyond(key, self._strings.place(lex, esc).suffixes, after, None, keys=int(is_key))
+        return found
 
     def _fallback_row(self, thread: Thread) -> ThreadRow:
         """A key that is either a known name or free: the row of a free key, with the tokens that end a name put right."""
         lex, _, need, room, local, cell = thread
         state = int(self._automaton.tries.table.array[lex & strings.INDEX, strings.UTF8_STATE])
-        need, room = self._strings.classes(need, room)
-        free = self._free_row((strings.FREE | state, 0, need, room, local, cell))
+        free = self._thread_row((strings.FREE | state, 0, need, room, local, cell))
         scratch, trie = self._shared.scratches.here(), self._shared.trie
-        scratch.words[: len(free.words)] = free.words
-        place = (self._automaton.arena.address, scratch.arena.address, scratch.trie(trie), lex, local, cell)
+        joining.pour(scratch.arena.address, free.row.at)
+        place = (self._automaton.arena.address, scratch.arena.address, trie.at, lex, local, cell)
         while True:
             count, num_missing = stepping.settle_names(*place)
             if count < 0:
                 scratch.reserve(2 * scratch.size)
             elif num_missing:
-                self._walker.fill_in(scratch.pending[:num_missing, stepping.WHY : stepping.WHICH + 1])
+                self._walker.fill_in(scratch, num_missing)
             else:
                 break
         walked = self._walker.from_items(scratch, trie, count, cell)
-        row = self._finish(scratch, trie, walked, cell, b"")
-        return _noted(row.words, row, free)
+        notes = _both(self._notes(trie, walked, cell, b""), free.notes)
+        return ThreadRow(self._gathered(scratch, free.row, instead=True), notes)
 
     def _is_key(self, local: int) -> bool:
         return bool(self._automaton.locals.info.array[local, tables.TAGS] >= 0)
@@ -294,61 +311,106 @@ class Masks:
     def _after_quote(self, local: int, tag: int, cell: int) -> Thread | None:
         """The thread behind the closing quote of a string with `tag`; None where it may not end so."""
         here = self._automaton.locals
-        base = int(here.info.array[local, tables.TAGS])
-        if base >= 0:
-            local = int(here.tags.array[base + tag, 0])
+        local = here.behind(local, tag)
         return (here.entry(local), 0, 0, 0, local, cell) if local >= 0 else None
 
     # -- walks
 
-    def _fresh(self) -> Scratch:
-        """The scratch of this thread, with no bit set."""
-        scratch = self._shared.scratches.here()
-        scratch.words.fill(0)
-        return scratch
+    def _gathered(self, scratch: Scratch, base: Bits, *, instead: bool = False) -> MaskRow:
+        """The row of the bits that a walk set, added to those of a row, or in their place."""
+        digest = base.digest
+        everything = self._shared.everything.at
+        count, one, two = joining.gather(scratch.arena.address, base.at, everything, digest[0], digest[1], instead)
+        return self._row(scratch, base, count, (one, two))
 
-    def _finish(self, scratch: Scratch, trie: Trie, walked: Walked, own: int, stripped: bytes | None) -> ThreadRow:
-        """The row of a walk: its bits, and the tokens that end keys of the frame `own`.
+    def _joined(self, inside: Inside, beyond: Beyond | None) -> ThreadRow:
+        """The row of a place in a lexeme: the tokens that stay in it, and those that lead beyond it."""
+        base, scratch = inside.stays, self._shared.scratches.here()
+        if beyond is None:
+            return ThreadRow(self._row(scratch, base, 0, base.digest), _NOTHING)
+        under = self._shared.everything if inside.leads_out is None else inside.leads_out
+        (one, two), at, count = base.digest, beyond.at, beyond.count
+        count, one, two = joining.join(scratch.arena.address, base.at, under.at, one, two, at, at + 4 * count, count)
+        return ThreadRow(self._row(scratch, base, count, (one, two)), beyond.notes)
+
+    def _row(self, scratch: Scratch, base: Bits, count: int, digest: Digest) -> MaskRow:
+        """The stored row that differs from `base` by the scratch's first `count` entries."""
+        row = self._shared.store.find(digest)
+        if row is None:
+            words = base.words.copy()
+            words[scratch.entry_at[:count]] = scratch.entry_words[:count]
+            row = self._shared.store.put(digest, words)
+        return row
+
+    def _notes(self, trie: Trie, walked: Walked, own: int, stripped: bytes | None) -> Notes:
+        """What a walk noted: the tokens that end keys of the frame `own`.
 
         The trie's strings are tokens without the bytes `stripped` at their beginning; None: keys cannot be read off them.
         """
-        row = ThreadRow(scratch.words[: self._shared.num_words].copy(), left=walked.left)
+        if not walked.keys:
+            return Notes({}, [], False, walked.left) if walked.left else _NOTHING
+        keys: dict[bytes, list[Int32]] = {}
+        unsure, asks = [], False
         for node, begun, earlier, cell in walked.keys:
-            row.asks |= earlier == stepping.ASKED
+            asks |= earlier == stepping.ASKED
             if begun < 0 and not earlier and cell == own and stripped is not None:
                 continue  # the open key: what it may not be is taken out with its prefix
             tokens = trie.ids[trie.first[node] : trie.first[trie.end[node]]]
             if stripped is None or earlier or begun < 0 or cell != own:
-                row.unsure.append(tokens)
+                unsure.append(tokens)
                 continue
             text = self._shared.token_bytes[int(tokens[0])]
             text = text.lstrip(stripped) if stripped else text
-            row.keys.setdefault(decode_content(text[begun : int(trie.depth[node]) - 1]), []).append(tokens)
-        return row
+            keys.setdefault(decode_content(text[begun : int(trie.depth[node]) - 1]), []).append(tokens)
+        return Notes(keys, unsure, asks, walked.left)
 
 
-def _inside(inside: StringRow, outside: ThreadRow) -> ThreadRow:
-    """The row of a string from the tokens that stay in it and those that lead out of it."""
-    return _joined(inside.inside, outside, inside.closing)
+class Kept(Generic[Found]):
+    """What was found for threads, by all of a thread but its stack and by what the frames that its tokens leave return to.
+
+    Bounded: the least recently made are forgotten.
+    """
+
+    def __init__(self, cells: Cells) -> None:
+        self._cells = cells
+        # What depends on no frame below; and, for each number of frames, what is found by what those return to.
+        self._flat: OrderedDict[tuple[int, ...], Found] = OrderedDict()
+        self._deep: OrderedDict[tuple[int, ...], dict[int, dict[tuple[int, ...], Found]]] = OrderedDict()
+
+    def find(self, key: tuple[int, ...], cell: int) -> Found | None:
+        """What was kept for a key and the stack `cell`."""
+        found = self._flat.get(key)
+        if found is None:
+            for left, by_returns in self._deep.get(key, _NO_ROWS).items():
+                found = by_returns.get(self._cells.returns(cell, left))
+                if found is not None:
+                    break
+        return found
+
+    def keep(self, key: tuple[int, ...], cell: int, left: int, found: Found) -> Found:
+        """Keep what depends on the upper `left` frames of the stack `cell`."""
+        if left == 0:
+            self._flat[key] = found
+            if len(self._flat) > MAX_THREAD_ROWS:
+                self._flat.popitem(last=False)
+            return found
+        kept = self._deep.setdefault(key, {}).setdefault(left, {})
+        if len(kept) >= MAX_STACK_ROWS:
+            kept.clear()
+        kept[self._cells.returns(cell, left)] = found
+        if len(self._deep) > MAX_THREAD_ROWS:
+            self._deep.popitem(last=False)
+        return found
 
 
-def _joined(words: Words, row: ThreadRow, mask: Words | None = None) -> ThreadRow:
-    """`words`, and the bits of a row under a mask, with what was noted of the row."""
-    joined = words | (row.words if mask is None else row.words & mask)
-    return ThreadRow(joined, row.keys, row.unsure, row.asks, row.left)
+def _both(one: Notes, other: Notes) -> Notes:
+    """What was noted of two parts of a row."""
+    if one is _NOTHING or other is _NOTHING:
+        return other if one is _NOTHING else one
+    keys = {name: one.keys.get(name, []) + other.keys.get(name, []) for name in one.keys.keys() | other.keys.keys()}
+    return Notes(keys, one.unsure + other.unsure, one.asks or other.asks, max(one.left, other.left))
 
 
-def _noted(words: Words, one: ThreadRow, other: ThreadRow) -> ThreadRow:
-    """Bits with what was noted of two rows."""
-    keys = (
-        one.keys
-        if not other.keys
-        else {
-            content: one.keys.get(content, []) + other.keys.get(content, []) for content in one.keys.keys() | other.keys.keys()
-        }
-    )
-    return ThreadRow(words, keys, one.unsure + other.unsure, one.asks or other.asks, max(one.left, other.left))
-
-
-_NO_ROWS: dict[int, dict[tuple[int, ...], ThreadRow]] = {}
+_NOTHING = Notes({}, [], False, 0)
+_NO_ROWS: dict[int, dict[tuple[int, ...], Any]] = {}
 _BYTE_TRIE = Trie.build([bytes([byte]) for byte in range(256)])

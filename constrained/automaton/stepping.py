@@ -3,7 +3,8 @@
 A thread is (lex, esc, need, room, local, cell): the position in the current lexeme, what to do after it inside the
 current frame, and the stack below. Whatever is not in the tables yet is handed back to Python, which fills it in and
 calls again; nothing here creates anything but scratch stack cells. Kernels take the addresses of their tables
-(`tables.Arena`): that of an automaton is the *machine*, that of a thread and a vocabulary the *scratch*.
+(`tables.Arena`): that of an automaton is the *machine*, that of a thread and a vocabulary the *scratch*; a *trie* is
+one of tokens.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ import numpy as np
 
 from constrained.automaton import strings, tables
 from constrained.automaton.strings import ALIVE, EXIT, FREE_TAG, INDEX, PLAIN, step_string
-from constrained.automaton.tables import BYTE_CLASS, CLASS_BYTES, NUM_CLASSES
+from constrained.automaton.tables import BLOCK_SHIFT, BYTE_CLASS, CLASS_BYTES, NUM_CLASSES
 from constrained.tokens.jit import int32_array, int32_table, int64_array, kernel, uint8_array
 
 # Results of `step` beside DEAD and ALIVE.
@@ -252,16 +253,16 @@ def _branches(  # type: ignore[no-untyped-def]  # numba
 
 
 @kernel
-def _trie(slots, trie):  # type: ignore[no-untyped-def]  # numba
-    base = tables.FIRST_TRIE + trie * tables.TRIE_SLOTS
+def _trie(trie):  # type: ignore[no-untyped-def]  # numba
+    slots = int64_array(trie)
     return (
-        int32_array(slots[base + tables.T_END]),
-        int32_array(slots[base + tables.T_DEPTH]),
-        int32_array(slots[base + tables.T_FIRST]),
-        int32_array(slots[base + tables.T_IDS]),
-        int32_array(slots[base + tables.T_EDGE_FIRST]),
-        uint8_array(slots[base + tables.T_EDGE_BYTE]),
-        int32_array(slots[base + tables.T_EDGE_NODE]),
+        int32_array(slots[tables.T_END]),
+        int32_array(slots[tables.T_DEPTH]),
+        int32_array(slots[tables.T_FIRST]),
+        int32_array(slots[tables.T_IDS]),
+        int32_array(slots[tables.T_EDGE_FIRST]),
+        uint8_array(slots[tables.T_EDGE_BYTE]),
+        int32_array(slots[tables.T_EDGE_NODE]),
     )
 
 
@@ -280,10 +281,11 @@ def walk(  # type: ignore[no-untyped-def]  # numba
     """
     slots, here = int64_array(machine), int64_array(scratch)
     plain, local_rows, locals_, edges, tags, tries, dfa, ranges, cells = tables_of(slots)
-    _, depth, first, ids, edge_first, edge_byte, edge_node = _trie(here, trie)
+    _, depth, first, ids, edge_first, edge_byte, edge_node = _trie(trie)
     stack, listed = int32_table(here[tables.STACK], ITEM_COLUMNS), int32_array(here[tables.BRANCHES])
     items, pending = int32_table(here[tables.ITEMS], ITEM_COLUMNS), int32_table(here[tables.PENDING], ITEM_COLUMNS)
     keys, words = int32_table(here[tables.KEYS], 4), int32_array(here[tables.WORDS])
+    touched = uint8_array(here[tables.TOUCHED])
     max_items, max_pending, max_keys = here[tables.NUM_ITEMS], here[tables.NUM_PENDING], here[tables.NUM_KEYS]
     max_cells = slots[tables.NUM_CELLS] - 8
     if node >= 0:
@@ -380,6 +382,7 @@ def walk(  # type: ignore[no-untyped-def]  # numba
                     opened = above + level + 1
             for i in range(first[child], first[child + 1]):
                 words[ids[i] >> 5] |= np.int32(1) << np.int32(ids[i] & 31)
+                touched[ids[i] >> (5 + BLOCK_SHIFT)] = 1
             if edge_first[child] < edge_first[child + 1]:
                 level += 1
                 _store(stack, level, lex, esc, need, room, local, cell, opened, num_closed)
@@ -404,7 +407,7 @@ def settle_names(machine, scratch, trie, lex, local, cell):  # type: ignore[no-u
     """
     slots, here = int64_array(machine), int64_array(scratch)
     plain, local_rows, locals_, _, tags, tries, dfa, ranges, _ = tables_of(slots)
-    end, _, first, ids, edge_first, edge_byte, edge_node = _trie(here, trie)
+    end, _, first, ids, edge_first, edge_byte, edge_node = _trie(trie)
     stack, listed = int32_table(here[tables.STACK], ITEM_COLUMNS), int32_array(here[tables.BRANCHES])
     items, words = int32_table(here[tables.ITEMS], ITEM_COLUMNS), int32_array(here[tables.WORDS])
     pending, max_items = int32_table(here[tables.PENDING], ITEM_COLUMNS), here[tables.NUM_ITEMS]

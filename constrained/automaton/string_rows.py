@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from constrained.automaton import scans, strings
-from constrained.tokens.rows import Words, set_bits
+from constrained.tokens.rows import Bits, RowStore, set_bits
 from constrained.tokens.trie import Trie
 
 Int32 = NDArray[np.int32]
@@ -38,22 +38,22 @@ class StringPlace:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class StringRow:
-    """Bits for one class of `need` and `room`: tokens that stay inside or end with the quote, and those that may close it."""
+class Inside:
+    """The bits of a place in a lexeme: tokens that stay inside or end with it, and those that may lead out (None: any)."""
 
-    inside: Words
-    closing: Words | None
+    stays: Bits
+    leads_out: Bits | None
 
 
 class StringRows:
     """Places and rows of one vocabulary; bounded and safe between threads."""
 
-    def __init__(self, trie: Trie, token_bytes: list[bytes], num_words: int, *, permissive: bool = False) -> None:
+    def __init__(self, trie: Trie, token_bytes: list[bytes], num_words: int, store: RowStore, *, permissive: bool = False) -> None:
         self._trie = trie
         self._token_bytes = token_bytes
-        self._num_words = num_words
+        self._num_words, self._store = num_words, store
         self._places: OrderedDict[tuple[int, int], StringPlace] = OrderedDict()
-        self._rows: OrderedDict[tuple[int, int, int, int], StringRow] = OrderedDict()
+        self._rows: OrderedDict[tuple[int, int, int, int], Inside] = OrderedDict()
         self._ranges = np.array([[int(permissive), 0]], np.int32)  # `strings.SPELLING`
         self._spelled: OrderedDict[bytes, Int32] = OrderedDict()
         self._lock = threading.RLock()
@@ -73,7 +73,7 @@ class StringRows:
         """`need` and `room` as far as a token can tell them apart."""
         return min(need, self.max_len), min(room, self.max_len)
 
-    def row(self, lex: int, esc: int, need: int, room: int) -> StringRow:
+    def row(self, lex: int, esc: int, need: int, room: int) -> Inside:
         """The bits of a place for `need` and `room` as `classes` gives them."""
         key = (lex, esc, need, room)
         with self._lock:
@@ -118,7 +118,7 @@ class StringRows:
             Trie.build(texts, names, keep_empty=True),
         )
 
-    def _make_row(self, lex: int, esc: int, need: int, room: int) -> StringRow:
+    def _make_row(self, lex: int, esc: int, need: int, room: int) -> Inside:
         place = self.place(lex, esc)
         words = np.zeros(self._num_words, np.uint32)
         set_bits(words, place.inside[: np.searchsorted(place.inside_len, room, side="right")])
@@ -128,10 +128,10 @@ class StringRows:
         bare = place.suffixes.ids[: place.suffixes.first[1]]
         set_bits(words, np.intersect1d(allowed, bare).astype(np.int32))
         if fits.all():
-            return StringRow(words, None)
+            return Inside(self._store.bits(words), None)
         closing = np.zeros(self._num_words, np.uint32)
         set_bits(closing, allowed)
-        return StringRow(words, closing)
+        return Inside(self._store.bits(words), self._store.bits(closing))
 
     def _find_spelled(self, content: bytes) -> Int32:
         tries = string_trie(content)

@@ -41,13 +41,15 @@ GOTO, PUSH, POP, ASK = range(4)
 PARENT, RETURN_LOCAL, DEPTH = range(3)
 LOCAL_COLUMNS, EDGE_COLUMNS, CELL_COLUMNS = 3, 7, 3
 
-# Slots of an arena: the tables of an automaton; the scratch of its kernels, with what fits in; then `NUM_TRIES` tries.
+# Slots of an arena: the tables of an automaton; or the scratch of its kernels, with what fits in.
 PLAIN, LOCAL_ROWS, LOCALS, EDGES, TAG_ROWS, TRIES, LANGUAGES, RANGES, CELLS = range(9)
-DATA, STACK, BRANCHES, ITEMS, PENDING, KEYS, WORDS = range(9, 16)
-NUM_CELLS, NUM_ITEMS, NUM_PENDING, NUM_KEYS, NUM_WORDS = range(16, 21)
-FIRST_TRIE, TRIE_SLOTS, NUM_TRIES = 24, 8, 8
-T_BYTE, T_END, T_DEPTH, T_FIRST, T_IDS, T_EDGE_FIRST, T_EDGE_BYTE, T_EDGE_NODE = range(TRIE_SLOTS)
-NUM_SLOTS = FIRST_TRIE + NUM_TRIES * TRIE_SLOTS
+DATA, STACK, BRANCHES, ITEMS, PENDING, KEYS, WORDS, TOUCHED, ENTRY_AT, ENTRY_WORDS = range(9, 19)
+NUM_CELLS, NUM_ITEMS, NUM_PENDING, NUM_KEYS, NUM_WORDS, SECRET = range(19, 25)
+NUM_SLOTS = 25
+# Slots of a trie of tokens (`tokens.trie.Trie.slots`).
+T_END, T_DEPTH, T_FIRST, T_IDS, T_EDGE_FIRST, T_EDGE_BYTE, T_EDGE_NODE = range(7)
+# Of each so many words of a row is said whether a walk touched them.
+BLOCK_SHIFT = 5
 
 
 class Arena:

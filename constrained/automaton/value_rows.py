@@ -11,7 +11,7 @@ import numpy as np
 from constrained.automaton import scans
 from constrained.automaton.lexemes import PlainLexemes
 from constrained.automaton.tables import NO
-from constrained.tokens.rows import Words
+from constrained.tokens.rows import Bits, RowStore
 from constrained.tokens.trie import Trie
 
 MAX_ROWS = 2048
@@ -21,7 +21,7 @@ MAX_ROWS = 2048
 class ValueRow:
     """Tokens that stay inside a number or literal; whether it may end before any; the nodes where it ends inside a token."""
 
-    inside: Words
+    inside: Bits
     may_end: bool
     exits: list[int]
 
@@ -29,8 +29,8 @@ class ValueRow:
 class ValueRows:
     """Rows of the places in numbers and literals over one vocabulary; bounded and safe between threads."""
 
-    def __init__(self, trie: Trie, num_words: int) -> None:
-        self._trie = trie
+    def __init__(self, trie: Trie, num_words: int, store: RowStore) -> None:
+        self._trie, self._store = trie, store
         self._num_words = num_words
         self._rows: OrderedDict[tuple[PlainLexemes, int], ValueRow] = OrderedDict()
         self._items = np.empty((len(trie.byte), 2), np.int32)
@@ -62,4 +62,4 @@ class ValueRows:
             for index in set(self._pending[:num_items, 1].tolist()):
                 lexemes.resolve(index)
         may_end = bool(lexemes.table.array[lex, 0] != NO)
-        return ValueRow(inside, may_end, self._exits[:num_exits].tolist())
+        return ValueRow(self._store.bits(inside), may_end, self._exits[:num_exits].tolist())

@@ -30,18 +30,20 @@ class VocabularyRows:
         self.trie = vocabulary.trie
         _require_bytes(self.trie)
         self._strings: dict[Spelling, tuple[StringRows, LanguageRows]] = {}
-        self.values = ValueRows(self.trie, vocabulary.num_words)
-        self.gaps = GapRows(vocabulary.token_bytes, vocabulary.num_words)
-        self.scratches = Scratches(vocabulary.num_words, self.trie.max_depth)
         self.store = RowStore()
+        self.nothing = self.store.bits(np.zeros(vocabulary.num_words, np.uint32))
+        self.everything = self.store.bits(np.full(vocabulary.num_words, -1, np.int32).view(np.uint32))
+        self.values = ValueRows(self.trie, vocabulary.num_words, self.store)
+        self.gaps = GapRows(vocabulary.token_bytes, vocabulary.num_words, self.store)
+        self.scratches = Scratches(vocabulary.num_words, self.trie.max_depth, self.store.secret)
         self.eos = np.array(sorted(vocabulary.eos_token_ids), np.int32)
 
     def strings(self, spelling: Spelling) -> tuple[StringRows, LanguageRows]:
         """The vocabulary seen from inside free strings, and from inside strings of languages."""
         found = self._strings.get(spelling)
         if found is None:
-            free = StringRows(self.trie, self.token_bytes, self.num_words, permissive=spelling == "permissive")
-            found = self._strings.setdefault(spelling, (free, LanguageRows(self.trie, self.num_words, free)))
+            free = StringRows(self.trie, self.token_bytes, self.num_words, self.store, permissive=spelling == "permissive")
+            found = self._strings.setdefault(spelling, (free, LanguageRows(self.trie, self.num_words, free, self.store)))
         return found
 
 

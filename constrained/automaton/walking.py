@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import threading
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -31,17 +30,26 @@ class Walked:
 
 
 class Scratch:
-    """What the kernels of one thread write over one vocabulary: `words` uint32 [num_words], work items, noted keys."""
+    """What the kernels of one thread write over one vocabulary: bits, work items, noted keys, entries (`joining`).
 
-    def __init__(self, num_words: int, max_depth: int) -> None:
+    `words` uint32 [num_words] hold no bit between two uses.
+    """
+
+    def __init__(self, num_words: int, max_depth: int, secret: int) -> None:
         self.arena = tables.Arena()
         self.words: Words = np.zeros(max(num_words, 8), np.uint32)
-        self._tries: list[Trie] = []
+        self.touched = np.zeros((len(self.words) >> tables.BLOCK_SHIFT) + 1, np.uint8)
+        self.entry_at, self.entry_words = np.zeros(num_words, np.int32), np.zeros(num_words, np.int32)
         self._stack = np.zeros((max_depth + 2, stepping.ITEM_COLUMNS), np.int32)
         self._branches = np.empty(BRANCHES * (max_depth + 2), np.int32)
         self.arena.put(tables.WORDS, self.words)
+        self.arena.put(tables.TOUCHED, self.touched)
+        self.arena.put(tables.ENTRY_AT, self.entry_at)
+        self.arena.put(tables.ENTRY_WORDS, self.entry_words)
         self.arena.put(tables.STACK, self._stack)
         self.arena.put(tables.BRANCHES, self._branches)
+        self.arena.set(tables.NUM_WORDS, num_words)
+        self.arena.set(tables.SECRET, secret)
         self.reserve(512)
 
     def reserve(self, size: int) -> None:
@@ -55,30 +63,17 @@ class Scratch:
         for slot in (tables.NUM_ITEMS, tables.NUM_PENDING, tables.NUM_KEYS):
             self.arena.set(slot, size)
 
-    def trie(self, trie: Trie) -> int:
-        """The number by which kernels know a trie, until many others have been asked for."""
-        for index, known in enumerate(self._tries):
-            if known is trie:
-                return index
-        if len(self._tries) == tables.NUM_TRIES:
-            # The first ones are those that every grammar needs.
-            index = tables.NUM_TRIES - 1
-            self._tries[index] = trie
-        else:
-            index = len(self._tries)
-            self._tries.append(trie)
-        first = tables.FIRST_TRIE + index * tables.TRIE_SLOTS
-        arrays: tuple[NDArray[Any], ...] = trie.arrays
-        for place, array in enumerate(arrays):
-            self.arena.put(first + place, array)
-        return index
+    def clear(self) -> None:
+        """Take all bits away."""
+        self.words.fill(0)
+        self.touched.fill(0)
 
 
 class Scratches:
     """A scratch for each thread over one vocabulary; no trie that is walked is deeper than `max_depth`."""
 
-    def __init__(self, num_words: int, max_depth: int) -> None:
-        self._size = (num_words, max_depth)
+    def __init__(self, num_words: int, max_depth: int, secret: int) -> None:
+        self._size = (num_words, max_depth, secret)
         self._local = threading.local()
 
     def here(self) -> Scratch:
@@ -104,14 +99,14 @@ class Walker:
         return self._walk(scratch, trie, count, own, -1, _NOWHERE, 0)
 
     def _walk(self, scratch: Scratch, trie: Trie, count: int, own: int, node: int, thread: Thread, keys: int) -> Walked:
-        automaton, slot = self._automaton, scratch.trie(trie)
-        own_cells = len(automaton.cells)
+        automaton = self._automaton
+        machine, here, own_cells = automaton.arena.address, scratch.arena.address, automaton.cells.table.size
         first = scratch.items[:count].copy() if count else None
         noted: list[list[int]] = []
         num_items, num_cells, at, left = count, own_cells, node, 0
         while True:
             status, waiting, num_keys, num_cells, gone = stepping.walk(
-                automaton.arena.address, scratch.arena.address, slot, num_items, num_cells, own_cells, own, at, *thread, keys
+                machine, here, trie.at, num_items, num_cells, own_cells, own, at, *thread, keys
             )
             if status != stepping.FINISHED:  # begin again: bits that are set stay right
                 self._grow(scratch, status)
@@ -124,15 +119,22 @@ class Walker:
             if num_keys:
                 noted += scratch.keys[:num_keys].tolist()
             if not waiting:
-                return Walked(noted, left)
+                return Walked(noted, left) if noted or left else _NOTHING
             scratch.items[:waiting] = scratch.pending[:waiting]
-            self.fill_in(scratch.pending[:waiting, stepping.WHY : stepping.WHICH + 1])
+            self.fill_in(scratch, waiting)
             num_items, at = waiting, -1
 
-    def fill_in(self, missing: Int32) -> None:
-        """Make what is not in the tables yet: rows of (why, which)."""
+    def fill_in(self, scratch: Scratch, count: int) -> None:
+        """Make what the first `count` pending items miss in the tables."""
+        try:
+            self._fill_in(set(map(tuple, scratch.pending[:count, stepping.WHY : stepping.WHICH + 1].tolist())))
+        except BaseException:
+            scratch.clear()
+            raise
+
+    def _fill_in(self, missing: set[tuple[int, ...]]) -> None:
         automaton = self._automaton
-        for why, which in set(map(tuple, missing.tolist())):
+        for why, which in missing:
             if why == stepping.NEW_LOCAL:
                 automaton.locals.resolve(which)
             elif why == stepping.NEW_KEY:
@@ -152,3 +154,4 @@ class Walker:
 
 
 _NOWHERE: Thread = (0, 0, 0, 0, 0, 0)
+_NOTHING = Walked([], 0)

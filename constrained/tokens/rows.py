@@ -1,11 +1,15 @@
 """Mask rows: packed bits over the vocabulary, stored once per content, with an id that is never used again.
 
 Bit i of word w is token 32 w + i. The engine's device table is keyed by the ids, so equal rows are uploaded once.
+
+Rows are found by a digest of their words, a sum over the words: so that of a row which differs from another in few words
+takes a few steps, and the words themselves are only written out for a row that is new.
 """
 
 from __future__ import annotations
 
 import itertools
+import os
 import threading
 from collections import OrderedDict
 from dataclasses import dataclass
@@ -13,73 +17,95 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from constrained.tokens.jit import kernel
+from constrained.tokens.jit import address, kernel
 
 Words = NDArray[np.uint32]
+Digest = tuple[int, int]
 _ids = itertools.count()
+_P1, _P2 = np.uint64(0x9E3779B97F4A7C15), np.uint64(0xBF58476D1CE4E5B9)
+_P3, _P4 = np.uint64(0x94D049BB133111EB), np.uint64(0xD6E8FEB86659FD93)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class MaskRow:
-    """One row: `words` int32 [num_words], read-only; `id` is unique in this process for this content while it is stored."""
+class Bits:
+    """Words int32 [num_words], read-only, with their address in memory and their digest."""
+
+    words: NDArray[np.int32]
+    at: int
+    digest: Digest
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class MaskRow(Bits):
+    """A stored row: `id` is unique in this process for this content while it is stored."""
 
     id: int
-    words: NDArray[np.int32]
 
 
 class RowStore:
-    """Rows by content. Bounded: the least recently asked-for are forgotten (their ids are not used again)."""
+    """Rows by content. Bounded: the least recently asked-for are forgotten (their ids are not used again).
+
+    Rows are told apart by 128 bits, keyed by a secret of the store (`secret`): whoever writes a schema cannot aim at a collision.
+    """
 
     def __init__(self, capacity: int = 16_384) -> None:
+        self.secret = int.from_bytes(os.urandom(8), "little", signed=True)
         self._capacity = capacity
-        self._rows: OrderedDict[int, MaskRow] = OrderedDict()
+        self._rows: OrderedDict[Digest, MaskRow] = OrderedDict()
         self._lock = threading.Lock()
+
+    def bits(self, words: Words) -> Bits:
+        """`words`, which never change from now on, with their digest."""
+        made = Bits(words.view(np.int32), address(words), digest_of(words, self.secret))
+        words.flags.writeable = made.words.flags.writeable = False
+        return made
 
     def intern(self, words: Words) -> MaskRow:
         """The stored row equal to `words` uint32 [num_words] (copied where it is new)."""
-        key = _digest(words)
+        digest = digest_of(words, self.secret)
+        return self.find(digest) or self.put(digest, words.view(np.int32).copy())
+
+    def find(self, digest: Digest) -> MaskRow | None:
+        """The row with a digest, where it is stored."""
         with self._lock:
-            row = self._rows.get(key)
-            if row is not None and _is_equal(row.words, words):
-                self._rows.move_to_end(key)
-                return row
-            stored = words.view(np.int32).copy()
-            stored.flags.writeable = False
-            row = self._rows[key] = MaskRow(next(_ids), stored)
+            row = self._rows.get(digest)
+            if row is not None:
+                self._rows.move_to_end(digest)
+            return row
+
+    def put(self, digest: Digest, words: NDArray[np.int32]) -> MaskRow:
+        """Store `words`, which the caller gives away, under their digest."""
+        made = MaskRow(words, address(words), digest, next(_ids))
+        words.flags.writeable = False
+        with self._lock:
+            row = self._rows.setdefault(digest, made)
             if len(self._rows) > self._capacity:
                 self._rows.popitem(last=False)
             return row
 
 
 @kernel
-def _digest(words):  # type: ignore[no-untyped-def]  # numba
-    """64 bits that differ for nearly all different rows: four lanes of a multiplicative hash, as FNV has it."""
-    prime = np.uint64(0x9E3779B97F4A7C15)
-    one, two, three, four = np.uint64(1), np.uint64(2), np.uint64(3), np.uint64(4)
-    whole = len(words) & ~3
-    for i in range(0, whole, 4):
-        one = (one ^ np.uint64(words[i])) * prime
-        two = (two ^ np.uint64(words[i + 1])) * prime
-        three = (three ^ np.uint64(words[i + 2])) * prime
-        four = (four ^ np.uint64(words[i + 3])) * prime
-        # The upper bits come down, or those of the last words would be lost.
-        one, two, three, four = _mix(one), _mix(two), _mix(three), _mix(four)
-    for i in range(whole, len(words)):
-        one = _mix((one ^ np.uint64(words[i])) * prime)
-    return np.int64(_mix((((one * prime) ^ two) * prime ^ three) * prime ^ four))
+def hashed(at, word, secret):  # type: ignore[no-untyped-def]  # numba
+    """What the word `at` adds to the digest of a row: two times 64 bits, 0 for a word without bits."""
+    if word == 0:
+        return np.uint64(0), np.uint64(0)
+    mixed = ((np.uint64(at) << np.uint64(32)) | np.uint64(np.uint32(word))) ^ np.uint64(secret)
+    mixed *= _P1
+    mixed = (mixed ^ (mixed >> np.uint64(32))) * _P2
+    mixed ^= mixed >> np.uint64(29)
+    one, two = mixed * _P3, mixed * _P4
+    return one ^ (one >> np.uint64(32)), two ^ (two >> np.uint64(31))
 
 
 @kernel
-def _mix(lane):  # type: ignore[no-untyped-def]  # numba
-    return lane ^ (lane >> np.uint64(29))
-
-
-@kernel
-def _is_equal(signed, words):  # type: ignore[no-untyped-def]  # numba
-    for i in range(len(words)):  # noqa: SIM110  # kernels take no generators
-        if np.uint32(signed[i]) != words[i]:
-            return False
-    return True
+def digest_of(words, secret):  # type: ignore[no-untyped-def]  # numba
+    """The digest of a row: the sum of `hashed` over its words."""
+    first, second = np.uint64(0), np.uint64(0)
+    for at in range(len(words)):
+        one, two = hashed(at, words[at], secret)
+        first += one
+        second += two
+    return np.int64(first), np.int64(second)
 
 
 @kernel

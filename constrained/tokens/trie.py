@@ -7,12 +7,12 @@ names and enum values. Knows nothing of grammars.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
 
-from constrained.tokens.jit import kernel
+from constrained.tokens.jit import address, kernel
 
 Int32 = NDArray[np.int32]
 UInt8 = NDArray[np.uint8]
@@ -26,7 +26,8 @@ class Trie:
     `first` int32 [n + 1]: the strings of node i's subtree are `ids[first[i]:first[end[i]]]`, those that end at the
     node itself `ids[first[i]:first[i + 1]]`. `ids` int32 holds what the caller named the strings; `max_depth` is the length of
     the longest. The children of node i are `edge_node[edge_first[i]:edge_first[i + 1]]`, reached by the same slice of
-    `edge_byte`: side by side in memory, so that passing over siblings costs no cache miss.
+    `edge_byte`: side by side in memory, so that passing over siblings costs no cache miss. Kernels take a trie as `at`, the address
+    of `slots`: the addresses of its arrays (`automaton.stepping` knows their order).
     """
 
     byte: UInt8
@@ -38,12 +39,13 @@ class Trie:
     edge_first: Int32
     edge_byte: UInt8
     edge_node: Int32
+    slots: NDArray[np.int64] = field(init=False)
+    at: int = field(init=False)
 
-    @property
-    def arrays(self) -> tuple[UInt8, Int32, Int32, Int32, Int32, Int32, UInt8, Int32]:
-        """All arrays, in the order in which kernels know them."""
-        nodes = (self.byte, self.end, self.depth, self.first, self.ids)
-        return (*nodes, self.edge_first, self.edge_byte, self.edge_node)
+    def __post_init__(self) -> None:
+        arrays = (self.end, self.depth, self.first, self.ids, self.edge_first, self.edge_byte, self.edge_node)
+        object.__setattr__(self, "slots", np.array([address(array) for array in arrays], np.int64))
+        object.__setattr__(self, "at", address(self.slots))
 
     @property
     def spelling(self) -> tuple[int, Int32, UInt8, Int32]:

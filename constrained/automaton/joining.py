@@ -1,0 +1,87 @@
+"""What a walk found, made into rows: the words that differ from a row that is known already, and the digest of the new one.
+
+Of most rows nearly all words are those of the inside of a string, or none: a row is known by its digest before it is written
+out, and most rows turn out to be there already. Kernels of a scratch (`walking.Scratch`); the differing words, *entries*, are
+left in its arrays.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from constrained.automaton import tables
+from constrained.automaton.tables import BLOCK_SHIFT
+from constrained.tokens.jit import int32_array, int64_array, kernel, uint8_array
+from constrained.tokens.rows import hashed
+
+
+@kernel
+def pour(scratch, row):  # type: ignore[no-untyped-def]  # numba
+    """Set the bits of a row in the words of a scratch."""
+    here, added = int64_array(scratch), int32_array(row)
+    words, touched = int32_array(here[tables.WORDS]), uint8_array(here[tables.TOUCHED])
+    num_words = here[tables.NUM_WORDS]
+    for at in range(num_words):
+        words[at] |= added[at]
+    for block in range((num_words >> BLOCK_SHIFT) + 1):
+        touched[block] = 1
+
+
+@kernel
+def gather(scratch, base, under, one, two, instead):  # type: ignore[no-untyped-def]  # numba
+    """Take the words of a scratch, as far as bits are set `under` a row: added to the row `base`, or in its place.
+
+    `one` and `two` are the digest of `base`. Returns the number of entries and the digest of what the words have become.
+    """
+    here, before, mask = int64_array(scratch), int32_array(base), int32_array(under)
+    words, touched = int32_array(here[tables.WORDS]), uint8_array(here[tables.TOUCHED])
+    entry_at, entry_words = int32_array(here[tables.ENTRY_AT]), int32_array(here[tables.ENTRY_WORDS])
+    num_words, secret = here[tables.NUM_WORDS], here[tables.SECRET]
+    first, second = np.uint64(one), np.uint64(two)
+    count = 0
+    for block in range((num_words >> BLOCK_SHIFT) + 1):
+        if touched[block] == 0:
+            continue
+        touched[block] = 0
+        begin = block << BLOCK_SHIFT
+        for at in range(begin, min(begin + (1 << BLOCK_SHIFT), num_words)):
+            word = words[at] & mask[at]
+            words[at] = 0
+            if not instead:
+                word |= before[at]
+            if word != before[at]:
+                entry_at[count], entry_words[count] = at, word
+                count += 1
+                first, second = _replaced(at, before[at], word, secret, first, second)
+    return count, np.int64(first), np.int64(second)
+
+
+@kernel
+def join(scratch, base, under, one, two, added_at, added_words, num_added):  # type: ignore[no-untyped-def]  # numba
+    """Words at some places, as far as bits are set `under` a row, added to the row `base` whose digest is (`one`, `two`).
+
+    Returns the number of entries and the digest of what the words have become.
+    """
+    here, before, mask = int64_array(scratch), int32_array(base), int32_array(under)
+    places, added = int32_array(added_at), int32_array(added_words)
+    entry_at, entry_words = int32_array(here[tables.ENTRY_AT]), int32_array(here[tables.ENTRY_WORDS])
+    secret = here[tables.SECRET]
+    first, second = np.uint64(one), np.uint64(two)
+    count = 0
+    for i in range(num_added):
+        at = places[i]
+        word = before[at] | (added[i] & mask[at])
+        if word != before[at]:
+            entry_at[count], entry_words[count] = at, word
+            count += 1
+            first, second = _replaced(at, before[at], word, secret, first, second)
+    return count, np.int64(first), np.int64(second)
+
+
+@kernel
+def _replaced(at, before, word, secret, first, second):  # type: ignore[no-untyped-def]  # numba
+    one, two = hashed(at, before, secret)
+    first -= one
+    second -= two
+    one, two = hashed(at, word, secret)
+    return first + one, second + two
