@@ -91,6 +91,7 @@ class Engine:
         self.store = shared.store
         self.speller = Speller(vocabulary)
         self.token_bytes = vocabulary.token_bytes
+        self.num_characters = shared.num_characters
         self.eos_token_ids = vocabulary.eos_token_ids
         self.nothing: MaskRow = shared.store.intern(np.zeros(shared.num_words, np.uint32))
 

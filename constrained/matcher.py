@@ -78,6 +78,8 @@ class Matcher:
     def _advance_token(self, token_id: int) -> State | None:
         if not 0 <= token_id < len(self._engine.token_bytes):
             return None
+        if self._state.keeps_text and self._engine.num_characters[token_id]:
+            return self._state
         data = self._engine.token_bytes[token_id]
         if not data:
             return None

@@ -41,7 +41,10 @@ class Run:
 
 
 class State:
-    """An interned set of threads. `next` memoises tokens; the other slots are filled when first asked for."""
+    """An interned set of threads. `next` memoises tokens; the other slots are filled when first asked for.
+
+    `keeps_text`: plain text inside a string (`string_rows.count_characters`) leads back to the state.
+    """
 
     __slots__ = (
         "closing",
@@ -49,6 +52,7 @@ class State:
         "forced_tokens",
         "is_accepting",
         "is_complete",
+        "keeps_text",
         "next",
         "prefix_rows",
         "row",
@@ -56,9 +60,10 @@ class State:
         "tokens_to_end",
     )
 
-    def __init__(self, threads: tuple[Thread, ...], *, is_accepting: bool) -> None:
+    def __init__(self, threads: tuple[Thread, ...], *, is_accepting: bool, keeps_text: bool = False) -> None:
         self.threads = threads
         self.is_accepting = is_accepting
+        self.keeps_text = keeps_text
         self.next: dict[int, State] = {}
         self.row: MaskRow | None = None
         self.prefix_rows: dict[bytes, MaskRow] = {}
@@ -81,7 +86,7 @@ class Automaton:
         self.locals = Locals(nodes, options, self.plain, self.tries, self.contents)
         self.cells = Cells()
         self.arena = self._make_arena()
-        self._data = np.zeros(0, np.uint8)
+        self._data = memoryview(b"")
         self._states: dict[tuple[Thread, ...], State] = {}
         start = (self.locals.entry(self.locals.start), 0, 0, 0, self.locals.start, BOTTOM)
         self.initial = self._intern([start])
@@ -103,6 +108,10 @@ class Automaton:
         """
         with self.lock:
             self._load(data)
+            if len(state.threads) == 1:
+                after = self._run_alone(state.threads[0], len(data))
+                if after is not None:
+                    return after, False
             threads: list[Thread] = []
             depends = False
             for thread in state.threads:
@@ -111,11 +120,23 @@ class Automaton:
 
     def _load(self, data: bytes) -> None:
         """Put `data` where kernels read it."""
-        if len(data) > len(self._data):
-            self._data = np.zeros(max(256, 2 * len(data)), np.uint8)
-            self.arena.put(tables.DATA, self._data)
-        self._data[: len(data)] = memoryview(data)
-        self.cells.table.reserve(len(data) + 16)
+        size = len(data)
+        if size > len(self._data):
+            self._data = memoryview(bytearray(max(256, 2 * size)))
+            self.arena.put(tables.DATA, np.frombuffer(self._data, np.uint8))
+        self._data[:size] = data
+        self.cells.table.reserve(size + 16)
+
+    def _run_alone(self, thread: Thread, stop: int) -> State | None:
+        """The state that a single thread becomes by the data that is loaded, where it goes on without Python's help."""
+        cells = self.cells
+        scratch = cells.table.size
+        result, _, _, num_cells, lex, esc, need, room, local, cell = stepping.run(self.arena.address, 0, stop, scratch, *thread)
+        if result != strings.ALIVE:
+            return None
+        if num_cells > scratch:
+            cell = cells.adopt(cell, scratch)
+        return self._intern([(lex, esc, need, room, local, cell)])
 
     def _run(self, thread: Thread, data: bytes, history: bytes | bytearray, ended: list[Thread]) -> bool:
         """One thread through `data`, which is loaded: `ended` takes the threads it becomes; whether `history` was asked."""
@@ -197,9 +218,7 @@ class Automaton:
         State and open key together decide all that may follow, unless the state `awaits_item`: nothing else of the history is
         ever asked.
         """
-        is_open = any(
-            thread[0] >= strings.FREE and self.locals.info.array[thread[4], tables.TAGS] >= 0 for thread in state.threads
-        )
+        is_open = any(thread[0] >= strings.FREE and self.locals.is_key(thread[4]) for thread in state.threads)
         return open_string(history) if is_open else None
 
     @property
@@ -241,8 +260,14 @@ class Automaton:
         key = tuple(threads) if len(threads) == 1 else tuple(sorted(set(threads)))
         state = self._states.get(key)
         if state is None:
-            accepting = any(self.locals.is_done(thread[4]) and self._may_end(thread[0]) for thread in key)
-            state = self._states[key] = State(key, is_accepting=accepting)
+            lex, esc, need, room, local, _ = key[0]
+            if len(key) == 1:
+                accepting = self.locals.is_done(local) and self._may_end(lex)
+                keeps_text = lex == strings.FREE and esc == need == 0 and room >= strings.UNBOUNDED
+            else:
+                accepting = any(self.locals.is_done(thread[4]) and self._may_end(thread[0]) for thread in key)
+                keeps_text = False
+            state = self._states[key] = State(key, is_accepting=accepting, keeps_text=keeps_text)
         return state
 
     def _may_end(self, lex: int) -> bool:

@@ -12,7 +12,7 @@ from collections import OrderedDict
 import numpy as np
 
 from constrained.automaton.lexemes import PlainKey, left
-from constrained.automaton.string_rows import Inside
+from constrained.automaton.walking import Onto
 from constrained.tokens.rows import Bits, RowStore, set_bits
 from constrained.tokens.trie import Trie
 
@@ -28,7 +28,7 @@ class GapRows:
 
     def __init__(self, token_bytes: list[bytes], num_words: int, store: RowStore) -> None:
         self._num_words, self._store = num_words, store
-        self._rows: OrderedDict[PlainKey, Inside] = OrderedDict()
+        self._rows: OrderedDict[PlainKey, Onto] = OrderedDict()
         self._lock = threading.RLock()
         rests = [text.lstrip(WHITESPACE) for text in token_bytes]
         self.stripped = Trie.build(rests)
@@ -42,7 +42,7 @@ class GapRows:
         self._astray = np.fromiter((b"\r" in gap[:-1] for gap in pairs), np.bool_, len(gaps))
         self._alone = np.fromiter((bool(gap) and not rest for gap, rest in zip(gaps, rests, strict=True)), np.bool_, len(gaps))
 
-    def row(self, gap: PlainKey) -> Inside:
+    def row(self, gap: PlainKey) -> Onto:
         """The tokens of whitespace that the gap ("space" or "any") holds, and those that go on behind such whitespace."""
         with self._lock:
             found = self._rows.get(gap)
@@ -52,13 +52,13 @@ class GapRows:
                     self._rows.popitem(last=False)
             return found
 
-    def _make(self, gap: PlainKey) -> Inside:
+    def _make(self, gap: PlainKey) -> Onto:
         if gap[0] == "any":
             held = ended = self._len <= left(gap, 1)
         else:
             held = (self._newlines <= left(gap, 1)) & (self._blanks <= left(gap, 2)) & ~self._astray
             ended = held & ~self._half
-        return Inside(self._bits(held & self._alone), self._bits(ended & ~self._alone))
+        return Onto(self._bits(held & self._alone), self._bits(ended & ~self._alone))
 
     def _bits(self, tokens: np.ndarray) -> Bits:
         words = np.zeros(self._num_words, np.uint32)

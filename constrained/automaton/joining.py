@@ -2,7 +2,7 @@
 
 Of most rows nearly all words are those of the inside of a string, or none: a row is known by its digest before it is written
 out, and most rows turn out to be there already. Kernels of a scratch (`walking.Scratch`); the differing words, *entries*, are
-left in its arrays.
+left in its arrays. A row is given by the address of its words.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from __future__ import annotations
 import numpy as np
 
 from constrained.automaton import tables
+from constrained.automaton.stepping import FINISHED, walk
 from constrained.automaton.tables import BLOCK_SHIFT
 from constrained.tokens.jit import int32_array, int64_array, kernel, uint8_array
 from constrained.tokens.rows import hashed
@@ -25,6 +26,15 @@ def pour(scratch, row):  # type: ignore[no-untyped-def]  # numba
         words[at] |= added[at]
     for block in range((num_words >> BLOCK_SHIFT) + 1):
         touched[block] = 1
+
+
+@kernel
+def _replaced(at, before, word, secret, first, second):  # type: ignore[no-untyped-def]  # numba
+    one, two = hashed(at, before, secret)
+    first -= one
+    second -= two
+    one, two = hashed(at, word, secret)
+    return first + one, second + two
 
 
 @kernel
@@ -57,31 +67,16 @@ def gather(scratch, base, under, one, two, instead):  # type: ignore[no-untyped-
 
 
 @kernel
-def join(scratch, base, under, one, two, added_at, added_words, num_added):  # type: ignore[no-untyped-def]  # numba
-    """Words at some places, as far as bits are set `under` a row, added to the row `base` whose digest is (`one`, `two`).
-
-    Returns the number of entries and the digest of what the words have become.
-    """
-    here, before, mask = int64_array(scratch), int32_array(base), int32_array(under)
-    places, added = int32_array(added_at), int32_array(added_words)
-    entry_at, entry_words = int32_array(here[tables.ENTRY_AT]), int32_array(here[tables.ENTRY_WORDS])
-    secret = here[tables.SECRET]
-    first, second = np.uint64(one), np.uint64(two)
-    count = 0
-    for i in range(num_added):
-        at = places[i]
-        word = before[at] | (added[i] & mask[at])
-        if word != before[at]:
-            entry_at[count], entry_words[count] = at, word
-            count += 1
-            first, second = _replaced(at, before[at], word, secret, first, second)
-    return count, np.int64(first), np.int64(second)
-
-
-@kernel
-def _replaced(at, before, word, secret, first, second):  # type: ignore[no-untyped-def]  # numba
-    one, two = hashed(at, before, secret)
-    first -= one
-    second -= two
-    one, two = hashed(at, word, secret)
-    return first + one, second + two
+def walk_row(  # type: ignore[no-untyped-def]  # numba
+    machine, scratch, trie, cuts, waiting, num_items, num_cells, own_cells, own,
+    node, lex, esc, need, room, local, cell, num_closed, base, under, one, two, instead,
+):  # fmt: skip
+    """`stepping.walk`, and `gather` when it is at its end: what both return."""
+    status, num_pending, num_keys, num_cells, left = walk(
+        machine, scratch, trie, cuts, waiting, num_items, num_cells, own_cells, own,
+        node, lex, esc, need, room, local, cell, num_closed,
+    )  # fmt: skip
+    if status != FINISHED or num_pending > 0 or base == 0:
+        return status, num_pending, num_keys, num_cells, left, 0, one, two
+    count, one, two = gather(scratch, base, under, one, two, instead)
+    return status, num_pending, num_keys, num_cells, left, count, one, two

@@ -9,7 +9,8 @@ import numpy as np
 
 from constrained.automaton import scans, strings
 from constrained.automaton.contents import Contents
-from constrained.automaton.string_rows import Inside, StringRows
+from constrained.automaton.string_rows import StringRows
+from constrained.automaton.walking import Onto
 from constrained.tokens.rows import RowStore, set_bits
 from constrained.tokens.trie import Trie
 
@@ -24,7 +25,7 @@ class LanguageRows:
         self._trie, self._store = trie, store
         self._below = scans.bytes_below(trie.byte, trie.end, trie.depth, trie.max_depth)
         self._stack = np.zeros((trie.max_depth + 2, 2), np.int32)
-        self._rows: OrderedDict[tuple[Contents, int], Inside] = OrderedDict()
+        self._rows: OrderedDict[tuple[Contents, int], Onto] = OrderedDict()
         self._lock = threading.RLock()
         place = free.place(strings.FREE, 0)
         self._free = (np.zeros(num_words, np.uint32), np.zeros(num_words, np.uint32))
@@ -33,7 +34,7 @@ class LanguageRows:
         self._bare = np.zeros(num_words, np.uint32)
         set_bits(self._bare, place.suffixes.ids[: place.suffixes.first[1]])
 
-    def row(self, contents: Contents, lex: int) -> Inside:
+    def row(self, contents: Contents, lex: int) -> Onto:
         """The tokens that stay inside from a place, or end with the quote; and those that may close the string.
 
         What follows the quote is a suffix of the free string's place: a string closes at the same quote everywhere.
@@ -46,7 +47,7 @@ class LanguageRows:
                     self._rows.popitem(last=False)
             return found
 
-    def _scan(self, contents: Contents, lex: int) -> Inside:
+    def _scan(self, contents: Contents, lex: int) -> Onto:
         trie, places = self._trie, self._stack
         with contents.lock:
             contents.look_ahead(lex)
@@ -65,7 +66,7 @@ class LanguageRows:
                     break
                 contents.resolve(int(places[trie.depth[node] - 1, 0]) & strings.INDEX)
         inside |= closing & self._bare
-        return Inside(self._store.bits(inside), self._store.bits(closing))
+        return Onto(self._store.bits(inside), self._store.bits(closing))
 
 
 _NO_TRIES = np.zeros((1, 5), np.int32)

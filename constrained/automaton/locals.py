@@ -30,7 +30,10 @@ from constrained.automaton.tables import (
     ASK,
     CLASS_OF_BYTE,
     DONE,
+    EDGE_COLUMNS,
+    ENTRY,
     GOTO,
+    LOCAL_COLUMNS,
     NOWHERE,
     NUM_CLASSES,
     POP,
@@ -65,13 +68,14 @@ class Locals:
         self._gap = lexemes.gap(options)
         self.nothing = plain.index(lexemes.NOTHING)
         plain.resolve(self.nothing)
-        plain.resolve(plain.index(self._gap))  # the kernel reads it behind values without asking
+        self._gap_lex = plain.index(self._gap)
+        plain.resolve(self._gap_lex)  # the kernel reads it behind values without asking
         self._plain = plain
         self._tries = tries
         self._contents = contents
         self.rows = Table(NUM_CLASSES)
-        self.info = Table(3)
-        self.edges = Table(7, 256)
+        self.info = Table(LOCAL_COLUMNS)
+        self.edges = Table(EDGE_COLUMNS, 256)
         self.tags = Table(1, 256)
         self.states: list[Local] = []
         self.plans: list[ObjectPlan] = []
@@ -89,21 +93,26 @@ class Locals:
 
     def index(self, local: Local) -> int:
         """The index of a local state; its row may still be empty."""
-        found = self._index.get(local)
-        if found is None:
-            found = self._index[local] = self.rows.add()
+        made = len(self.states)
+        found = self._index.setdefault(local, made)
+        if found == made:
+            self.rows.add()
             self.states.append(local)
-            gap = lexemes.NOTHING if isinstance(local, Done) else self._gap
-            self.info.add((self._plain.index(gap), -1, int(isinstance(local, Done))))
+            is_done = isinstance(local, Done)
+            self.info.add((self.nothing if is_done else self._gap_lex, -1, int(is_done)))
         return found
 
     def entry(self, index: int) -> int:
         """The lexeme that stands before a local state."""
-        return int(self.info.array[index, 0])
+        return self.info.cells[index * LOCAL_COLUMNS + ENTRY]
 
     def is_done(self, index: int) -> bool:
         """Whether the document may end at this local state."""
-        return bool(self.info.array[index, DONE])
+        return bool(self.info.cells[index * LOCAL_COLUMNS + DONE])
+
+    def is_key(self, index: int) -> bool:
+        """Whether a key is being read at this local state."""
+        return self.info.cells[index * LOCAL_COLUMNS + TAGS] >= 0
 
     def plan(self, plan: ObjectPlan) -> int:
         """The index of the plan of an object shape."""
@@ -128,20 +137,20 @@ class Locals:
 
     def resolve(self, index: int) -> None:
         """Fill the row of a local state."""
-        if self.rows.array[index, 0] != UNRESOLVED:
+        first = index * NUM_CLASSES
+        if self.rows.cells[first] != UNRESOLVED:
             return
-        row = [-1] * NUM_CLASSES
-        found: list[tuple[int, ...]] = []
         edges = list(self._edges(self.states[index]))
-        size = self.edges.size
+        cells, size = self.rows.cells, self.edges.size
+        values: list[int] = []
         for byte, edge in edges:
-            klass = CLASS_OF_BYTE[byte]
-            found.append((*edge, row[klass]))
-            row[klass] = size
+            place = first + CLASS_OF_BYTE[byte]
+            values += edge
+            values.append(cells[place])
+            cells[place] = size
             size += 1
-        self.edges.extend(found)
-        row[0] = YES
-        self.rows.array[index] = row
+        self.edges.extend(values)
+        cells[first] = YES
 
     def _edges(self, local: Local) -> Edges:
         """The edges of a local state: (byte, (kind, lex, need, room, local, return))."""
@@ -223,7 +232,7 @@ class Locals:
             yield self._named_key(here, tags, free)
         for tag, language in plan.open_classes(here.progress):
             local = self.index(replace(here, tag=tag))
-            if self.info.array[local, TAGS] < 0:
+            if not self.is_key(local):
                 # What is left of a language may be anything: then the key ends as a free string does.
                 colon = self.index(ObjectColon(here.plan, tag, here.progress, here.depth))
                 self._set_tags(local, {strings.VALUE_TAG: colon, strings.FREE_TAG: colon}, strings.VALUE_TAG)
@@ -238,12 +247,10 @@ class Locals:
             else:
                 lex = self._closed_key(here.plan, tuple(tags))
             self._key_lexes[local] = lex
-            self._set_tags(local, {}, len(plan.names))
-            base = int(self.info.array[local, TAGS])
-            self.tags.array[[base + tag for tag in tags], 0] = _later(local)
+            places = dict.fromkeys(tags, _later(local))
             if free:
-                colon = ObjectColon(here.plan, strings.FREE_TAG, here.progress, here.depth)
-                self.tags.array[base + strings.FREE_TAG, 0] = self.index(colon)
+                places[strings.FREE_TAG] = self.index(ObjectColon(here.plan, strings.FREE_TAG, here.progress, here.depth))
+            self._set_tags(local, places, len(plan.names))
         return (GOTO, self._key_lexes[local], 0, strings.UNBOUNDED, local, -1)
 
     def _closed_key(self, plan_index: int, tags: tuple[int, ...]) -> int:
@@ -268,26 +275,28 @@ class Locals:
         base, count = self.tags.size, most + 1
         self.tags.reserve(count)
         self.tags.size += count
+        cells = self.tags.cells
         for tag, place in places.items():
-            self.tags.array[base + tag, 0] = place
-        self.info.array[local, TAGS] = base
+            cells[base + tag] = place
+        self.info.cells[local * LOCAL_COLUMNS + TAGS] = base
 
     def behind(self, local: int, tag: int) -> int:
         """The local state behind a string that ends with `tag`, read at a local state; NOWHERE where it may not end so."""
-        base = int(self.info.array[local, TAGS])
+        base = self.info.cells[local * LOCAL_COLUMNS + TAGS]
         if base < 0:
             return local
-        if self.tags.array[base + tag, 0] < NOWHERE:
+        if self.tags.cells[base + tag] < NOWHERE:
             self.resolve_key(base + tag)
-        return int(self.tags.array[base + tag, 0])
+        return self.tags.cells[base + tag]
 
     def resolve_key(self, slot: int) -> None:
         """Make the place behind a name, which a row of the table of tags is to hold."""
-        local = _later(int(self.tags.array[slot, 0]))
+        local = _later(self.tags.cells[slot])
         if local >= 0:
-            here, tag = self.states[local], slot - int(self.info.array[local, TAGS])
+            here, tag = self.states[local], slot - self.info.cells[local * LOCAL_COLUMNS + TAGS]
             assert isinstance(here, ObjectKey)
-            self.tags.array[slot, 0] = self.index(ObjectColon(here.plan, tag, here.progress, here.depth))
+            colon = self.tags.cells[slot] = self.index(ObjectColon(here.plan, tag, here.progress, here.depth))
+            self.resolve(colon)
 
     def with_key(self, local: int, content: bytes) -> int | None:
         """The local state behind a key of a class, with the key among those seen; None for any other key."""
@@ -327,6 +336,7 @@ class Locals:
         for node, progress in self.plans[here.plan].choices(here.progress, here.tag):
             after = self.index(ObjectNext(here.plan, progress, here.depth))
             value = self.index(Value(node, after, here.depth))
+            self.resolve(value)  # whatever asks for the colon asks for the value
             yield ord(":"), self._go(value, lexemes.layout(b" ") if self._indented else None)
 
     def _object_next(self, here: ObjectNext) -> Edges:

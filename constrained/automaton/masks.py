@@ -10,30 +10,25 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from dataclasses import dataclass
-from typing import Any, Generic, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from constrained.automaton import joining, stepping, strings, tables
+from constrained.automaton import joining, stepping, strings
 from constrained.automaton.automaton import Automaton, State, Thread, decode_content, open_string
 from constrained.automaton.cells import Cells
+from constrained.automaton.cuts import Cuts
 from constrained.automaton.gap_rows import WHITESPACE
-from constrained.automaton.string_rows import Inside
 from constrained.automaton.vocabulary_rows import VocabularyRows
-from constrained.automaton.walking import Scratch, Walked, Walker
+from constrained.automaton.walking import Onto, Scratch, Walked, Walker
 from constrained.options import Spelling
-from constrained.tokens.jit import address
 from constrained.tokens.rows import Bits, Digest, MaskRow, Words, clear_bits, set_bits
 from constrained.tokens.trie import Trie
 
 Int32 = NDArray[np.int32]
-Found = TypeVar("Found")
 MAX_THREAD_ROWS = 4096
 MAX_PREFIX_ROWS = 4
 MAX_STACK_ROWS = 64
-# What stands for a lexeme in the key of rows that belong to none: behind a gap, behind a quote, behind the quote of a key.
-BEHIND_GAP, BEHIND_QUOTE, BEHIND_KEY = -1, -2, -3
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,17 +54,6 @@ class ThreadRow:
     notes: Notes
 
 
-class Beyond:
-    """What lies beyond a gap or a quote: the words that are not empty, `entries` int32 [2, n] (places, words)."""
-
-    __slots__ = ("at", "count", "entries", "notes")
-
-    def __init__(self, scratch: Scratch, count: int, notes: Notes) -> None:
-        self.entries = np.empty((2, count), np.int32)
-        self.entries[0], self.entries[1] = scratch.entry_at[:count], scratch.entry_words[:count]
-        self.count, self.notes, self.at = count, notes, address(self.entries)
-
-
 class Masks:
     """Mask rows of one automaton over one vocabulary."""
 
@@ -78,8 +62,9 @@ class Masks:
         self._shared = shared
         self._strings, self._languages = shared.strings(spelling)
         self._walker = Walker(automaton)
-        self._rows: Kept[ThreadRow] = Kept(automaton.cells)
-        self._beyond: Kept[Beyond] = Kept(automaton.cells)
+        self._rows = Rows(automaton.cells)
+        self._alone = Onto(shared.nothing, shared.everything)
+        self._cuts = shared.cuts(automaton.plain)
 
     def row(self, state: State, history: bytes | bytearray) -> MaskRow:
         """The mask row of `state`, which `history` led to; EOS bits are set where the document may end."""
@@ -112,7 +97,7 @@ class Masks:
         """The bytes that may come next, ascending."""
         with self._automaton.lock:
             scratch = self._shared.scratches.here()
-            noted = [key for thread in state.threads for key in self._walker.from_node(scratch, _BYTE_TRIE, thread).keys]
+            noted = [key for thread in state.threads for key in self._walker.from_node(scratch, _BYTE_TRIE, thread, None).keys]
             asks = any(earlier == stepping.ASKED for _, _, earlier, _ in noted)
             found = np.flatnonzero(np.unpackbits(scratch.words[:8].view(np.uint8), bitorder="little")).tolist()
             scratch.clear()
@@ -129,7 +114,7 @@ class Masks:
         return None
 
     def _in_free_key(self, thread: Thread) -> bool:
-        return thread[0] >= strings.FREE and self._is_key(thread[4])
+        return thread[0] >= strings.FREE and self._automaton.locals.is_key(thread[4])
 
     def _build(self, state: State, rows: list[ThreadRow], prefix: bytes, history: bytes | bytearray) -> MaskRow:
         unsure: list[Int32] = []
@@ -182,15 +167,10 @@ class Masks:
     # -- one thread
 
     def _thread_row(self, thread: Thread) -> ThreadRow:
-        lex, esc, need, room, local, cell = thread
-        if strings.FREE <= lex < strings.TRIE:
-            need, room = self._strings.classes(need, room)
-        key = (lex, esc, need, room, local)
-        found = self._rows.find(key, cell)
-        if found is None:
-            found = self._make((lex, esc, need, room, local, cell))
-            self._rows.keep(key, cell, found.notes.left, found)
-        return found
+        if strings.FREE <= thread[0] < strings.TRIE:
+            lex, esc, need, room, local, cell = thread
+            thread = (lex, esc, *self._strings.classes(need, room), local, cell)
+        return self._rows.find(thread) or self._rows.keep(thread, self._make(thread))
 
     def _make(self, thread: Thread) -> ThreadRow:
         lex, esc = thread[0], thread[1]
@@ -206,9 +186,7 @@ class Masks:
 
     def _walked_row(self, thread: Thread) -> ThreadRow:
         """By a walk of the whole vocabulary: of those branches that lead on."""
-        scratch, trie = self._shared.scratches.here(), self._shared.trie
-        notes = self._notes(trie, self._walker.from_node(scratch, trie, thread), thread[5], b"")
-        return ThreadRow(self._gathered(scratch, self._shared.nothing), notes)
+        return self._walk(self._shared.trie, thread, self._alone, b"")
 
     # -- outside strings
 
@@ -221,74 +199,53 @@ class Masks:
         return self._walked_row(thread)
 
     def _gap_row(self, thread: Thread) -> ThreadRow:
-        """The tokens of whitespace, and what may follow it: once for all gaps before the same place."""
+        """The tokens of whitespace, and what may follow it."""
         lex, _, _, _, local, cell = thread
-        return self._joined(self._shared.gaps.row(self._automaton.plain.key(lex)), self._behind_gap(local, cell))
-
-    def _behind_gap(self, local: int, cell: int) -> Beyond:
-        key = (BEHIND_GAP, local)
-        found = self._beyond.find(key, cell)
-        if found is None:
-            start = (self._automaton.locals.nothing, 0, 0, 0, local, cell)
-            found = self._walk_beyond(key, self._shared.gaps.stripped, start, WHITESPACE)
-        return found
-
-    def _walk_beyond(self, key: tuple[int, ...], trie: Trie, start: Thread, stripped: bytes | None, keys: int = 0) -> Beyond:
-        """What of a trie's strings, tokens without their beginning, leads on from a thread."""
-        scratch, nothing = self._shared.scratches.here(), self._shared.nothing
-        notes = self._notes(trie, self._walker.from_node(scratch, trie, start, keys=keys), start[5], stripped)
-        count, _, _ = joining.gather(scratch.arena.address, nothing.at, self._shared.everything.at, 0, 0, False)
-        return self._beyond.keep(key, start[5], notes.left, Beyond(scratch, count, notes))
+        start = (self._automaton.locals.nothing, 0, 0, 0, local, cell)
+        inside = self._shared.gaps.row(self._automaton.plain.key(lex))
+        return self._walk(self._shared.gaps.stripped, start, inside, WHITESPACE, cuts=self._cuts)
 
     def _value_row(self, thread: Thread) -> ThreadRow:
         """A number or a literal: the shared row of its inside, and what follows where it may end."""
         lex, _, _, _, local, cell = thread
         inside = self._shared.values.row(self._automaton.plain, lex)
         entry = self._automaton.locals.entry(local)
-        ended = self._thread_row((entry, 0, 0, 0, local, cell)) if inside.may_end else None
-        scratch, notes = self._shared.scratches.here(), _NOTHING
-        if inside.exits:
-            count = len(inside.exits)
-            if count > scratch.size:
-                scratch.reserve(2 * count)
+        base, ended = self._shared.nothing, _NOTHING
+        if inside.may_end:
+            found = self._thread_row((entry, 0, 0, 0, local, cell))
+            base, ended = found.row, found.notes
+        scratch, count = self._shared.scratches.here(), len(inside.exits)
+        if count > scratch.size:
+            scratch.reserve(2 * count)
+        if count:
             scratch.items[:count, : stepping.WHY] = [(node, entry, 0, 0, 0, local, cell, -1, 0) for node in inside.exits]
-            walked = self._walker.from_items(scratch, self._shared.trie, count, cell)
-            notes = self._notes(self._shared.trie, walked, cell, b"")
         joining.pour(scratch.arena.address, inside.inside.at)
-        base: Bits = self._shared.nothing
-        if ended is not None:
-            base, notes = ended.row, _both(ended.notes, notes)
-        return ThreadRow(self._gathered(scratch, base), notes)
+        return self._from_items(scratch, count, cell, Onto(base, self._shared.everything), ended)
 
     # -- strings
 
     def _free_row(self, thread: Thread) -> ThreadRow:
         """A free string: the shared row of its inside, and a walk of the suffixes behind its quote."""
         lex, esc, need, room, local, cell = thread
-        inside = self._strings.row(lex, esc, need, room)
-        after = self._after_quote(local, strings.FREE_TAG, cell)
-        return self._joined(inside, self._outside(after, self._is_key(local), lex, esc))
+        suffixes = self._strings.place(lex, esc).suffixes
+        return self._string_row(local, strings.FREE_TAG, cell, self._strings.row(lex, esc, need, room), suffixes)
 
     def _language_row(self, thread: Thread) -> ThreadRow:
         """A string of a language: the shared row of its inside, and a walk of the suffixes behind its quote."""
         lex, _, _, _, local, cell = thread
-        inside = self._languages.row(self._automaton.contents, lex)
-        return self._joined(inside, self._outside(self._after_quote(local, strings.VALUE_TAG, cell), self._is_key(local)))
+        suffixes = self._strings.place(strings.FREE, 0).suffixes
+        return self._string_row(local, strings.VALUE_TAG, cell, self._languages.row(self._automaton.contents, lex), suffixes)
 
-    def _outside(self, after: Thread | None, is_key: bool, lex: int = strings.FREE, esc: int = 0) -> Beyond | None:
-        """What may follow a quote inside a token that is read from a place in a string: once for all strings that end alike."""
+    def _string_row(self, local: int, tag: int, cell: int, inside: Onto, suffixes: Trie) -> ThreadRow:
+        after = self._after_quote(local, tag, cell)
         if after is None:
-            return None
-        key = (BEHIND_KEY if is_key else BEHIND_QUOTE, after[4], lex, esc)
-        found = self._beyond.find(key, after[5])
-        if found is None:
-            found = self._walk_beyond(key, self._strings.place(lex, esc).suffixes, after, None, keys=int(is_key))
-        return found
+            return ThreadRow(self._row(self._shared.scratches.here(), inside.base, 0, inside.base.digest), _NOTHING)
+        return self._walk(suffixes, after, inside, None, keys=int(self._automaton.locals.is_key(local)))
 
     def _fallback_row(self, thread: Thread) -> ThreadRow:
         """A key that is either a known name or free: the row of a free key, with the tokens that end a name put right."""
         lex, _, need, room, local, cell = thread
-        state = int(self._automaton.tries.table.array[lex & strings.INDEX, strings.UTF8_STATE])
+        state = self._automaton.tries.table.cells[(lex & strings.INDEX) * strings.TRIE_COLUMNS + strings.UTF8_STATE]
         free = self._thread_row((strings.FREE | state, 0, need, room, local, cell))
         scratch, trie = self._shared.scratches.here(), self._shared.trie
         joining.pour(scratch.arena.address, free.row.at)
@@ -301,12 +258,8 @@ class Masks:
                 self._walker.fill_in(scratch, num_missing)
             else:
                 break
-        walked = self._walker.from_items(scratch, trie, count, cell)
-        notes = _both(self._notes(trie, walked, cell, b""), free.notes)
-        return ThreadRow(self._gathered(scratch, free.row, instead=True), notes)
-
-    def _is_key(self, local: int) -> bool:
-        return bool(self._automaton.locals.info.array[local, tables.TAGS] >= 0)
+        onto = Onto(free.row, self._shared.everything, instead=True)
+        return self._from_items(scratch, count, cell, onto, free.notes)
 
     def _after_quote(self, local: int, tag: int, cell: int) -> Thread | None:
         """The thread behind the closing quote of a string with `tag`; None where it may not end so."""
@@ -316,22 +269,20 @@ class Masks:
 
     # -- walks
 
-    def _gathered(self, scratch: Scratch, base: Bits, *, instead: bool = False) -> MaskRow:
-        """The row of the bits that a walk set, added to those of a row, or in their place."""
-        digest = base.digest
-        everything = self._shared.everything.at
-        count, one, two = joining.gather(scratch.arena.address, base.at, everything, digest[0], digest[1], instead)
-        return self._row(scratch, base, count, (one, two))
+    def _walk(
+        self, trie: Trie, start: Thread, onto: Onto, stripped: bytes | None, *, keys: int = 0, cuts: Cuts | None = None
+    ) -> ThreadRow:
+        """The row of a trie's strings, tokens without their beginning, that lead on from a thread (see `_notes`)."""
+        scratch = self._shared.scratches.here()
+        walked = self._walker.from_node(scratch, trie, start, onto, keys=keys, cuts=cuts)
+        row = self._row(scratch, onto.base, walked.num_entries, walked.digest)
+        return ThreadRow(row, self._notes(trie, walked, start[5], stripped))
 
-    def _joined(self, inside: Inside, beyond: Beyond | None) -> ThreadRow:
-        """The row of a place in a lexeme: the tokens that stay in it, and those that lead beyond it."""
-        base, scratch = inside.stays, self._shared.scratches.here()
-        if beyond is None:
-            return ThreadRow(self._row(scratch, base, 0, base.digest), _NOTHING)
-        under = self._shared.everything if inside.leads_out is None else inside.leads_out
-        (one, two), at, count = base.digest, beyond.at, beyond.count
-        count, one, two = joining.join(scratch.arena.address, base.at, under.at, one, two, at, at + 4 * count, count)
-        return ThreadRow(self._row(scratch, base, count, (one, two)), beyond.notes)
+    def _from_items(self, scratch: Scratch, count: int, own: int, onto: Onto, notes: Notes) -> ThreadRow:
+        """The row of the scratch's bits and of what its first `count` items lead to, with `notes` beside what that notes."""
+        walked = self._walker.from_items(scratch, self._shared.trie, count, own, onto)
+        row = self._row(scratch, onto.base, walked.num_entries, walked.digest)
+        return ThreadRow(row, _both(self._notes(self._shared.trie, walked, own, b""), notes))
 
     def _row(self, scratch: Scratch, base: Bits, count: int, digest: Digest) -> MaskRow:
         """The stored row that differs from `base` by the scratch's first `count` entries."""
@@ -365,30 +316,32 @@ class Masks:
         return Notes(keys, unsure, asks, walked.left)
 
 
-class Kept(Generic[Found]):
-    """What was found for threads, by all of a thread but its stack and by what the frames that its tokens leave return to.
+class Rows:
+    """Rows of threads, by all of a thread but its stack and by what the frames that its tokens leave return to.
 
     Bounded: the least recently made are forgotten.
     """
 
     def __init__(self, cells: Cells) -> None:
         self._cells = cells
-        # What depends on no frame below; and, for each number of frames, what is found by what those return to.
-        self._flat: OrderedDict[tuple[int, ...], Found] = OrderedDict()
-        self._deep: OrderedDict[tuple[int, ...], dict[int, dict[tuple[int, ...], Found]]] = OrderedDict()
+        # Those that depend on no frame below; and, for each number of frames, the rows by what those return to.
+        self._flat: OrderedDict[tuple[int, ...], ThreadRow] = OrderedDict()
+        self._deep: OrderedDict[tuple[int, ...], dict[int, dict[tuple[int, ...], ThreadRow]]] = OrderedDict()
 
-    def find(self, key: tuple[int, ...], cell: int) -> Found | None:
-        """What was kept for a key and the stack `cell`."""
+    def find(self, thread: Thread) -> ThreadRow | None:
+        """The row of a thread, where it was kept."""
+        key = thread[:5]
         found = self._flat.get(key)
         if found is None:
             for left, by_returns in self._deep.get(key, _NO_ROWS).items():
-                found = by_returns.get(self._cells.returns(cell, left))
+                found = by_returns.get(self._cells.returns(thread[5], left))
                 if found is not None:
                     break
         return found
 
-    def keep(self, key: tuple[int, ...], cell: int, left: int, found: Found) -> Found:
-        """Keep what depends on the upper `left` frames of the stack `cell`."""
+    def keep(self, thread: Thread, found: ThreadRow) -> ThreadRow:
+        """Keep a row; its notes say on how many frames it depends."""
+        left, key = found.notes.left, thread[:5]
         if left == 0:
             self._flat[key] = found
             if len(self._flat) > MAX_THREAD_ROWS:
@@ -397,7 +350,7 @@ class Kept(Generic[Found]):
         kept = self._deep.setdefault(key, {}).setdefault(left, {})
         if len(kept) >= MAX_STACK_ROWS:
             kept.clear()
-        kept[self._cells.returns(cell, left)] = found
+        kept[self._cells.returns(thread[5], left)] = found
         if len(self._deep) > MAX_THREAD_ROWS:
             self._deep.popitem(last=False)
         return found
@@ -412,5 +365,5 @@ def _both(one: Notes, other: Notes) -> Notes:
 
 
 _NOTHING = Notes({}, [], False, 0)
-_NO_ROWS: dict[int, dict[tuple[int, ...], Any]] = {}
+_NO_ROWS: dict[int, dict[tuple[int, ...], ThreadRow]] = {}
 _BYTE_TRIE = Trie.build([bytes([byte]) for byte in range(256)])

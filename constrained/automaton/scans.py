@@ -55,6 +55,30 @@ def scan_value(items, num_items, pending, exits, num_exits, plain, edge_first, e
 
 
 @kernel
+def scan_text(node, byte, end, depth, max_depth, first, ids, inside, exits):  # type: ignore[no-untyped-def]  # numba
+    """Go through the trie along plain text from below `node`, where a free string begins: `inside` uint32 takes its tokens.
+
+    `exits` int32 [n, 2] are the nodes behind a closing quote or a backslash (AT_QUOTE, AT_BACKSLASH); returns their number.
+    """
+    states = np.zeros(max_depth + 1, np.uint8)
+    count, child, stop = 0, node + 1, end[node]
+    while child < stop:
+        before, code = states[depth[child] - 1], byte[child]
+        if before == 0 and (code == strings.QUOTE or code == strings.BACKSLASH):
+            exits[count, 0], exits[count, 1] = child, tables.AT_QUOTE if code == strings.QUOTE else tables.AT_BACKSLASH
+            count += 1
+        after = strings.UTF8[before, code]
+        if after == strings.REJECT:
+            child = end[child]
+            continue
+        states[depth[child]] = after
+        for i in range(first[child], first[child + 1]):
+            inside[ids[i] >> 5] |= np.uint32(1) << np.uint32(ids[i] & 31)
+        child += 1
+    return count
+
+
+@kernel
 def spelled(lex, max_depth, edge_first, edge_byte, edge_node, tries, dfa, ranges, found):  # type: ignore[no-untyped-def]  # numba
     """The places in a token trie where a string of the string trie at `lex` ends: (node, tag) rows in `found`, and their count.
 

@@ -38,6 +38,9 @@ BYTE_OF_CLASS = np.array([0, *CLASS_BYTES], np.uint8)
 # Up to how many edges of a node each is looked at, rather than each class.
 FEW = 16
 
+# How many nodes below a node are worth a shortcut, and how many that are missing a walk notes.
+LARGE, MAX_WANTED = 24, 64
+
 # What `walk` returns beside counts: what ran out.
 FINISHED, ITEMS_FULL, PENDING_FULL, CELLS_FULL, KEYS_FULL = range(5)
 
@@ -268,26 +271,47 @@ def _trie(trie):  # type: ignore[no-untyped-def]  # numba
 
 @kernel
 def walk(  # type: ignore[no-untyped-def]  # numba
-    machine, scratch, trie, num_items, num_cells, own_cells, own, node, lex, esc, need, room, local, cell, num_closed
+    machine,
+    scratch,
+    trie,
+    cuts,
+    waiting,
+    num_items,
+    num_cells,
+    own_cells,
+    own,
+    node,
+    lex,
+    esc,
+    need,
+    room,
+    local,
+    cell,
+    num_closed,
 ):
     """Allow in the scratch's words every string of a trie that a work item leads through.
 
-    The items are the scratch's first `num_items`, and the thread (lex, ..., cell) at `node` unless that is negative, which
-    has closed `num_closed` free keys. Items that wait for Python are left among the pending ones; where a free key ended that
-    began at depth `begun` in the frame `cell`, (node, begun, earlier keys, cell) is noted; (node, -1, `ASKED`, cell) where an
-    ASK edge was taken. Cells from `own_cells` on are this
-    walk's.
+    The items are the scratch's first `num_items`, or so many pending ones as are no longer `waiting`; and the thread
+    (lex, ..., cell) at `node` unless that is negative, which has closed `num_closed` free keys. Items that wait for Python are
+    left among the pending ones; where a free key ended that began at depth `begun` in the frame `cell`,
+    (node, begun, earlier keys, cell) is noted; (node, -1, `ASKED`, cell) where an ASK edge was taken. Cells from `own_cells` on
+    are this walk's. `cuts` are shortcuts (`automaton.cuts`), or 0; which would be welcome is noted as the scratch's WANTED.
     Returns (status, num_pending, num_keys, num_cells, how many of the frames from `own` down it left).
     """
     slots, here = int64_array(machine), int64_array(scratch)
     plain, local_rows, locals_, edges, tags, tries, dfa, ranges, cells = tables_of(slots)
-    _, depth, first, ids, edge_first, edge_byte, edge_node = _trie(trie)
+    below, depth, first, ids, edge_first, edge_byte, edge_node = _trie(trie)
+    shortcuts, wanted, num_wanted = int64_array(cuts), int32_table(here[tables.WANTED], 2), 0
     stack, listed = int32_table(here[tables.STACK], ITEM_COLUMNS), int32_array(here[tables.BRANCHES])
     items, pending = int32_table(here[tables.ITEMS], ITEM_COLUMNS), int32_table(here[tables.PENDING], ITEM_COLUMNS)
     keys, words = int32_table(here[tables.KEYS], 4), int32_array(here[tables.WORDS])
     touched = uint8_array(here[tables.TOUCHED])
     max_items, max_pending, max_keys = here[tables.NUM_ITEMS], here[tables.NUM_PENDING], here[tables.NUM_KEYS]
     max_cells = slots[tables.NUM_CELLS] - 8
+    for i in range(waiting):
+        for column in range(NUM_COPIED):
+            items[i, column] = pending[i, column]
+        num_items = waiting
     if node >= 0:
         _store(items, num_items, lex, esc, need, room, local, cell, -1, num_closed)
         items[num_items, NODE] = node
@@ -303,9 +327,31 @@ def walk(  # type: ignore[no-untyped-def]  # numba
         while level >= 0:
             if stack[level, NEXT] < 0:  # a node that was just come to
                 node = stack[level, NODE]
+                if cuts != 0 and below[node] - node > LARGE and stack[level, I_ESC] == 0 and stack[level, I_NEED] == 0:
+                    lex, room, local = stack[level, I_LEX], stack[level, I_ROOM], stack[level, I_LOCAL]
+                    cut = -1
+                    if lex == strings.FREE:
+                        if room >= strings.UNBOUNDED and locals_[local, tables.TAGS] < 0:
+                            cut = _cut(shortcuts, node, lex)
+                    elif lex < strings.FREE and (plain[lex, 0] == tables.NO or plain[lex, 0] == tables.VALUE):
+                        cut = _cut(shortcuts, node, lex)
+                        if cut < 0 and num_wanted < MAX_WANTED:
+                            num_wanted += 1
+                            wanted[0, 0] = num_wanted
+                            wanted[num_wanted, 0], wanted[num_wanted, 1] = node, lex
+                    if cut >= 0:
+                        num_items = _take_cut(
+                            shortcuts, cut, local, stack[level, I_CELL], stack[level, I_OPENED], stack[level, I_KEYS],
+                            locals_[local, tables.ENTRY], words, touched, items, num_items, max_items, first, ids, edge_first,
+                        )  # fmt: skip
+                        if num_items < 0:
+                            return ITEMS_FULL, num_pending, num_keys, num_cells, left
+                        level -= 1
+                        continue
                 kind, begin, end = _branches(
                     stack[level, I_LEX], stack[level, I_ESC], stack[level, I_LOCAL], False,
-                    edge_first[node], edge_first[node + 1], edge_byte, plain, local_rows, locals_, tags, tries, dfa, listed, top,
+                    edge_first[node], edge_first[node + 1], edge_byte, plain,
+                    local_rows, locals_, tags, tries, dfa, listed, top,
                 )  # fmt: skip
                 if kind != ALIVE and kind != EXIT:
                     if num_pending >= max_pending:
@@ -388,6 +434,45 @@ def walk(  # type: ignore[no-untyped-def]  # numba
                 _store(stack, level, lex, esc, need, room, local, cell, opened, num_closed)
                 stack[level, NODE] = child
     return FINISHED, num_pending, num_keys, num_cells, left
+
+
+@kernel
+def _cut(shortcuts, node, lex):  # type: ignore[no-untyped-def]  # numba
+    """The shortcut for a lexeme position at a node, -1 where there is none."""
+    spans = int32_table(shortcuts[tables.CUT_SPANS], tables.CUT_COLUMNS)
+    cut = int32_array(shortcuts[tables.CUT_INDEX])[node]
+    while cut >= 0 and spans[cut, tables.C_LEX] != lex:
+        cut = spans[cut, tables.C_NEXT]
+    return cut
+
+
+@kernel
+def _take_cut(  # type: ignore[no-untyped-def]  # numba
+    shortcuts, cut, local, cell, opened, num_closed, entry, words, touched, items, num_items, max_items, first, ids, edge_first
+):
+    """Set the bits of a shortcut and add an item for each way out of it; returns the number of items, -1 without room."""
+    spans = int32_table(shortcuts[tables.CUT_SPANS], tables.CUT_COLUMNS)
+    bits, exits = int32_table(shortcuts[tables.CUT_BITS], 2), int32_table(shortcuts[tables.CUT_EXITS], 2)
+    for i in range(spans[cut, tables.C_BITS], spans[cut, tables.C_BITS_STOP]):
+        words[bits[i, 0]] |= bits[i, 1]
+        touched[bits[i, 0] >> BLOCK_SHIFT] = 1
+    for i in range(spans[cut, tables.C_EXITS], spans[cut, tables.C_EXITS_STOP]):
+        node, kind = exits[i, 0], exits[i, 1]
+        if kind != tables.INSIDE:
+            for j in range(first[node], first[node + 1]):
+                words[ids[j] >> 5] |= np.int32(1) << np.int32(ids[j] & 31)
+                touched[ids[j] >> (5 + BLOCK_SHIFT)] = 1
+        if edge_first[node] < edge_first[node + 1]:
+            if num_items >= max_items:
+                return -1
+            if kind == tables.AT_BACKSLASH:
+                esc = strings.AFTER_BACKSLASH << strings.MODE_SHIFT
+                _store(items, num_items, strings.FREE, esc, 0, strings.UNBOUNDED, local, cell, opened, num_closed)
+            else:
+                _store(items, num_items, entry, 0, 0, 0, local, cell, opened, num_closed)
+            items[num_items, NODE] = node
+            num_items += 1
+    return num_items
 
 
 @kernel

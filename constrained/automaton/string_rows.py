@@ -9,13 +9,16 @@ from __future__ import annotations
 
 import threading
 from collections import OrderedDict
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
 from constrained.automaton import scans, strings
-from constrained.tokens.rows import Bits, RowStore, set_bits
+from constrained.automaton.walking import Onto
+from constrained.tokens.jit import kernel
+from constrained.tokens.rows import RowStore, set_bits
 from constrained.tokens.trie import Trie
 
 Int32 = NDArray[np.int32]
@@ -37,23 +40,18 @@ class StringPlace:
     suffixes: Trie
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Inside:
-    """The bits of a place in a lexeme: tokens that stay inside or end with it, and those that may lead out (None: any)."""
-
-    stays: Bits
-    leads_out: Bits | None
-
-
 class StringRows:
     """Places and rows of one vocabulary; bounded and safe between threads."""
 
-    def __init__(self, trie: Trie, token_bytes: list[bytes], num_words: int, store: RowStore, *, permissive: bool = False) -> None:
+    def __init__(
+        self, trie: Trie, token_bytes: list[bytes], num_words: int, store: RowStore, *, permissive: bool = False
+    ) -> None:
         self._trie = trie
         self._token_bytes = token_bytes
         self._num_words, self._store = num_words, store
+        self._everything = store.everything(num_words)
         self._places: OrderedDict[tuple[int, int], StringPlace] = OrderedDict()
-        self._rows: OrderedDict[tuple[int, int, int, int], Inside] = OrderedDict()
+        self._rows: OrderedDict[tuple[int, int, int, int], Onto] = OrderedDict()
         self._ranges = np.array([[int(permissive), 0]], np.int32)  # `strings.SPELLING`
         self._spelled: OrderedDict[bytes, Int32] = OrderedDict()
         self._lock = threading.RLock()
@@ -73,8 +71,8 @@ class StringRows:
         """`need` and `room` as far as a token can tell them apart."""
         return min(need, self.max_len), min(room, self.max_len)
 
-    def row(self, lex: int, esc: int, need: int, room: int) -> Inside:
-        """The bits of a place for `need` and `room` as `classes` gives them."""
+    def row(self, lex: int, esc: int, need: int, room: int) -> Onto:
+        """By `need` and `room` as in `classes`: tokens that stay inside or end with the quote; those that may end it."""
         key = (lex, esc, need, room)
         with self._lock:
             found = self._rows.get(key)
@@ -118,7 +116,7 @@ class StringRows:
             Trie.build(texts, names, keep_empty=True),
         )
 
-    def _make_row(self, lex: int, esc: int, need: int, room: int) -> Inside:
+    def _make_row(self, lex: int, esc: int, need: int, room: int) -> Onto:
         place = self.place(lex, esc)
         words = np.zeros(self._num_words, np.uint32)
         set_bits(words, place.inside[: np.searchsorted(place.inside_len, room, side="right")])
@@ -128,10 +126,10 @@ class StringRows:
         bare = place.suffixes.ids[: place.suffixes.first[1]]
         set_bits(words, np.intersect1d(allowed, bare).astype(np.int32))
         if fits.all():
-            return Inside(self._store.bits(words), None)
+            return Onto(self._store.bits(words), self._everything)
         closing = np.zeros(self._num_words, np.uint32)
         set_bits(closing, allowed)
-        return Inside(self._store.bits(words), self._store.bits(closing))
+        return Onto(self._store.bits(words), self._store.bits(closing))
 
     def _find_spelled(self, content: bytes) -> Int32:
         tries = string_trie(content)
@@ -141,6 +139,33 @@ class StringRows:
             found = np.empty((4 * len(found), 2), np.int32)
         parts = [trie.ids[trie.first[node] : trie.first[trie.end[node]]] for node in found[:count, 0]]
         return np.concatenate(parts) if parts else np.zeros(0, np.int32)
+
+
+MAX_CHARACTERS = 255
+
+
+def count_characters(token_bytes: Sequence[bytes]) -> bytes:
+    """For each token the number of its characters, if it is plain text inside a string: whole ones that stand for themselves.
+
+    0 for every other token, and for one of more than `MAX_CHARACTERS`.
+    """
+    starts = np.zeros(len(token_bytes) + 1, np.int64)
+    np.cumsum(np.fromiter(map(len, token_bytes), np.int64, len(token_bytes)), out=starts[1:])
+    counts = np.zeros(len(token_bytes), np.uint8)
+    _count(np.frombuffer(b"".join(token_bytes), np.uint8), starts, counts)
+    return counts.tobytes()
+
+
+@kernel
+def _count(flat, starts, counts):  # type: ignore[no-untyped-def]  # numba
+    for token in range(len(counts)):
+        state, count = 0, 0
+        for i in range(starts[token], starts[token + 1]):
+            state = strings.UTF8[state, flat[i]]
+            if state == strings.REJECT:
+                break
+            count += state == 0
+        counts[token] = count if state == 0 and count <= MAX_CHARACTERS else 0
 
 
 def string_trie(content: bytes) -> Int32:

@@ -7,6 +7,7 @@ class 0 is every other byte, which leads nowhere outside strings. Column 0 of a 
 from __future__ import annotations
 
 import weakref
+from array import array
 from collections.abc import Iterable, Sequence
 from typing import Any
 
@@ -43,11 +44,15 @@ LOCAL_COLUMNS, EDGE_COLUMNS, CELL_COLUMNS = 3, 7, 3
 
 # Slots of an arena: the tables of an automaton; or the scratch of its kernels, with what fits in.
 PLAIN, LOCAL_ROWS, LOCALS, EDGES, TAG_ROWS, TRIES, LANGUAGES, RANGES, CELLS = range(9)
-DATA, STACK, BRANCHES, ITEMS, PENDING, KEYS, WORDS, TOUCHED, ENTRY_AT, ENTRY_WORDS = range(9, 19)
-NUM_CELLS, NUM_ITEMS, NUM_PENDING, NUM_KEYS, NUM_WORDS, SECRET = range(19, 25)
-NUM_SLOTS = 25
+DATA, STACK, BRANCHES, ITEMS, PENDING, KEYS, WORDS, TOUCHED, ENTRY_AT, ENTRY_WORDS, WANTED = range(9, 20)
+NUM_CELLS, NUM_ITEMS, NUM_PENDING, NUM_KEYS, NUM_WORDS, SECRET, NUM_SLOTS = range(20, 27)
 # Slots of a trie of tokens (`tokens.trie.Trie.slots`).
 T_END, T_DEPTH, T_FIRST, T_IDS, T_EDGE_FIRST, T_EDGE_BYTE, T_EDGE_NODE = range(7)
+# Slots of shortcuts (`cuts`): the first at each node; all of them; their bits (place, word); their exits (node, kind).
+CUT_INDEX, CUT_SPANS, CUT_BITS, CUT_EXITS, NUM_CUT_SLOTS = range(5)
+C_LEX, C_NEXT, C_BITS, C_BITS_STOP, C_EXITS, C_EXITS_STOP, CUT_COLUMNS = range(7)
+# How a token leads out of what a shortcut holds: before its next byte, at a quote, at a backslash.
+INSIDE, AT_QUOTE, AT_BACKSLASH = range(3)
 # Of each so many words of a row is said whether a walk touched them.
 BLOCK_SHIFT = 5
 
@@ -58,8 +63,8 @@ class Arena:
     Slots name what is there (`Slot`); whoever puts an array there keeps it alive.
     """
 
-    def __init__(self) -> None:
-        self._slots = np.zeros(NUM_SLOTS, np.int64)
+    def __init__(self, size: int = NUM_SLOTS) -> None:
+        self._slots = np.zeros(size, np.int64)
         self.address = address(self._slots)
 
     def put(self, slot: int, array: NDArray[Any]) -> None:
@@ -72,13 +77,16 @@ class Arena:
 
 
 class Table:
-    """An int32 table [rows, columns] that grows by doubling; `array` is its present storage.
+    """An int32 table [rows, columns] that grows by doubling; `array` is its present storage, `cells` the same, flat.
 
-    Arenas that name the table learn of each move. Former storage is kept: a kernel of another thread may still read it.
+    `cells` is a memoryview: one cell is read and written several times as fast as through numpy. Arenas that name the table
+    learn of each move. Former storage is kept: a kernel of another thread may still read it.
     """
 
     def __init__(self, columns: int, capacity: int = 64) -> None:
         self.array: Int32 = np.full((capacity, columns), -1, np.int32)
+        self.cells = _flat(self.array)
+        self.columns, self.capacity = columns, capacity
         self.size = 0
         self._former: list[Int32] = []
         self._arenas: list[tuple[weakref.ref[Arena], int, int]] = []
@@ -95,11 +103,11 @@ class Table:
 
     def reserve(self, extra: int) -> None:
         """Make room for `extra` more rows."""
-        if self.size + extra > len(self.array):
-            grown = np.full((max(2 * len(self.array), self.size + extra), self.array.shape[1]), -1, np.int32)
-            grown[: len(self.array)] = self.array  # the kernel may hold scratch rows past `size`
+        if self.size + extra > self.capacity:
+            grown = np.full((max(2 * self.capacity, self.size + extra), self.columns), -1, np.int32)
+            grown[: self.capacity] = self.array  # the kernel may hold scratch rows past `size`
             self._former.append(self.array)
-            self.array = grown
+            self.array, self.cells, self.capacity = grown, _flat(grown), len(grown)
             self._arenas = [entry for entry in self._arenas if entry[0]() is not None]
             for reference, *slots in self._arenas:
                 if (arena := reference()) is not None:
@@ -107,18 +115,28 @@ class Table:
 
     def add(self, row: Sequence[int] | None = None) -> int:
         """Append a row (all -1 where none is given) and return its index."""
-        self.reserve(1)
+        at = self.size
+        if at >= self.capacity:
+            self.reserve(1)
         if row is not None:
-            self.array[self.size, : len(row)] = row
-        self.size += 1
-        return self.size - 1
+            place = at * self.columns
+            for value in row:
+                self.cells[place] = value
+                place += 1
+        self.size = at + 1
+        return at
 
-    def extend(self, rows: Sequence[Sequence[int]]) -> None:
-        """Append whole rows."""
-        if rows:
-            self.reserve(len(rows))
-            self.array[self.size : self.size + len(rows)] = rows
-            self.size += len(rows)
+    def extend(self, values: Sequence[int]) -> None:
+        """Append whole rows, given one after the other."""
+        num_rows = len(values) // self.columns
+        self.reserve(num_rows)
+        place = self.size * self.columns
+        self.cells[place : place + len(values)] = array("i", values)
+        self.size += num_rows
+
+
+def _flat(table: Int32) -> memoryview[int]:
+    return memoryview(table.reshape(-1))  # type: ignore[arg-type]  # numpy's stubs hide the buffer
 
 
 class StringTries:
@@ -130,6 +148,8 @@ class StringTries:
     def add(self, tags: Iterable[tuple[str, int]], *, fallback: bool) -> int:
         """Lex id of the root of a new trie of strings with tags; `fallback` lets every other string in (`FREE_TAG`)."""
         pairs = sorted((text.encode(), tag) for text, tag in tags)
+        if len(pairs) == 1:
+            return self._add_one(*pairs[0], int(fallback))
         starts = np.zeros(len(pairs) + 1, np.int64)
         np.cumsum([len(text) for text, _ in pairs], out=starts[1:])
         flat = np.frombuffer(b"".join(text for text, _ in pairs), np.uint8)
@@ -138,6 +158,20 @@ class StringTries:
         numbers = np.array([tag for _, tag in pairs], np.int32)
         self.table.size += _names(flat, starts, numbers, int(fallback), root, self.table.array)
         return strings.TRIE | root
+
+    def _add_one(self, text: bytes, tag: int, fallback: int) -> int:
+        """The trie of a single string: half of all tries, and quickly written without a kernel."""
+        root, stop = self.table.size, self.table.size + len(text) + 1
+        state, values = 0, [0, stop, strings.NO_TAG, 0, fallback]
+        for byte in text:
+            state = 0 if state == 0 and byte < 0x80 else _UTF8[state << 8 | byte]
+            values += (byte, stop, strings.NO_TAG, state, fallback)
+        values[strings.TAG - strings.TRIE_COLUMNS] = tag
+        self.table.extend(values)
+        return strings.TRIE | root
+
+
+_UTF8 = strings.UTF8.tobytes()
 
 
 @kernel

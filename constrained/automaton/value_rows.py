@@ -11,7 +11,7 @@ import numpy as np
 from constrained.automaton import scans
 from constrained.automaton.lexemes import PlainLexemes
 from constrained.automaton.tables import NO
-from constrained.tokens.rows import Bits, RowStore
+from constrained.tokens.rows import Bits, RowStore, Words
 from constrained.tokens.trie import Trie
 
 MAX_ROWS = 2048
@@ -33,9 +33,6 @@ class ValueRows:
         self._trie, self._store = trie, store
         self._num_words = num_words
         self._rows: OrderedDict[tuple[PlainLexemes, int], ValueRow] = OrderedDict()
-        self._items = np.empty((len(trie.byte), 2), np.int32)
-        self._pending = np.empty((len(trie.byte), 2), np.int32)
-        self._exits = np.empty(len(trie.byte), np.int32)
         self._lock = threading.RLock()
 
     def row(self, lexemes: PlainLexemes, lex: int) -> ValueRow:
@@ -49,17 +46,22 @@ class ValueRows:
             return found
 
     def _scan(self, lexemes: PlainLexemes, lex: int) -> ValueRow:
-        trie = self._trie
-        inside = np.zeros(self._num_words, np.uint32)
-        self._items[0] = 0, lex
-        num_items, num_exits = 1, 0
-        while num_items:
-            num_items, num_exits = scans.scan_value(
-                self._items, num_items, self._pending, self._exits, num_exits, lexemes.table.array,
-                trie.edge_first, trie.edge_byte, trie.edge_node, trie.first, trie.ids, inside,
-            )  # fmt: skip
-            self._items[:num_items] = self._pending[:num_items]
-            for index in set(self._pending[:num_items, 1].tolist()):
-                lexemes.resolve(index)
-        may_end = bool(lexemes.table.array[lex, 0] != NO)
-        return ValueRow(self._store.bits(inside), may_end, self._exits[:num_exits].tolist())
+        inside, exits = scan_numbers(self._trie, lexemes, lex, self._num_words)
+        return ValueRow(self._store.bits(inside), bool(lexemes.table.array[lex, 0] != NO), exits)
+
+
+def scan_numbers(trie: Trie, lexemes: PlainLexemes, lex: int, num_words: int, node: int = 0) -> tuple[Words, list[int]]:
+    """The tokens below a node that stay inside a number or literal, and the nodes where it may end inside a token."""
+    inside, exits = np.zeros(num_words, np.uint32), np.empty(len(trie.byte), np.int32)
+    items, pending = (np.empty((len(trie.byte), 2), np.int32) for _ in range(2))
+    items[0] = node, lex
+    num_items, num_exits = 1, 0
+    while num_items:
+        num_items, num_exits = scans.scan_value(
+            items, num_items, pending, exits, num_exits, lexemes.table.array,
+            trie.edge_first, trie.edge_byte, trie.edge_node, trie.first, trie.ids, inside,
+        )  # fmt: skip
+        items[:num_items] = pending[:num_items]
+        for index in set(pending[:num_items, 1].tolist()):
+            lexemes.resolve(index)
+    return inside, exits[:num_exits].tolist()

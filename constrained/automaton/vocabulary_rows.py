@@ -6,9 +6,11 @@ import weakref
 
 import numpy as np
 
+from constrained.automaton.cuts import Cuts
 from constrained.automaton.gap_rows import GapRows
 from constrained.automaton.language_rows import LanguageRows
-from constrained.automaton.string_rows import StringRows
+from constrained.automaton.lexemes import PlainLexemes
+from constrained.automaton.string_rows import StringRows, count_characters
 from constrained.automaton.value_rows import ValueRows
 from constrained.automaton.walking import Scratches
 from constrained.errors import VocabularyError
@@ -27,16 +29,24 @@ class VocabularyRows:
     def __init__(self, vocabulary: Vocabulary) -> None:
         self.num_words = vocabulary.num_words
         self.token_bytes = vocabulary.token_bytes
+        self.num_characters = count_characters(vocabulary.token_bytes)
         self.trie = vocabulary.trie
         _require_bytes(self.trie)
         self._strings: dict[Spelling, tuple[StringRows, LanguageRows]] = {}
         self.store = RowStore()
         self.nothing = self.store.bits(np.zeros(vocabulary.num_words, np.uint32))
-        self.everything = self.store.bits(np.full(vocabulary.num_words, -1, np.int32).view(np.uint32))
+        self.everything = self.store.everything(vocabulary.num_words)
         self.values = ValueRows(self.trie, vocabulary.num_words, self.store)
         self.gaps = GapRows(vocabulary.token_bytes, vocabulary.num_words, self.store)
+        self._cuts: Cuts | None = None
         self.scratches = Scratches(vocabulary.num_words, self.trie.max_depth, self.store.secret)
         self.eos = np.array(sorted(vocabulary.eos_token_ids), np.int32)
+
+    def cuts(self, lexemes: PlainLexemes) -> Cuts:
+        """The shortcuts of walks behind a gap, among the numbers of `lexemes`."""
+        if self._cuts is None or self._cuts.lexemes is not lexemes:
+            self._cuts = Cuts(self.gaps.stripped, self.num_words, lexemes)
+        return self._cuts
 
     def strings(self, spelling: Spelling) -> tuple[StringRows, LanguageRows]:
         """The vocabulary seen from inside free strings, and from inside strings of languages."""

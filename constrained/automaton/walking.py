@@ -7,24 +7,37 @@ from __future__ import annotations
 
 import threading
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
-from constrained.automaton import stepping, tables
+from constrained.automaton import joining, stepping, tables
 from constrained.automaton.automaton import Automaton, Thread
+from constrained.automaton.cuts import Cuts
 from constrained.errors import InternalError
-from constrained.tokens.rows import Words
+from constrained.tokens.rows import Bits, Digest, Words
 from constrained.tokens.trie import Trie
 
-Int32 = NDArray[np.int32]
 BRANCHES = 256  # that a node may have
 
 
 @dataclass(frozen=True, slots=True)
-class Walked:
-    """Where free keys ended, as (node, begun, earlier keys, cell); and how many of the frames that were open the walk left."""
+class Onto:
+    """Where the bits of a walk go: added to the row `base`, or in its place, as far as bits are set in the row `under`."""
 
+    base: Bits
+    under: Bits
+    instead: bool = False
+
+
+class Walked(NamedTuple):
+    """What a walk came to: the number of entries in its scratch, and the digest of the row that they make of its base.
+
+    `keys` says where free keys ended, as (node, begun, earlier keys, cell); `left` how many of the open frames it left.
+    """
+
+    num_entries: int
+    digest: Digest
     keys: list[list[int]]
     left: int
 
@@ -48,6 +61,9 @@ class Scratch:
         self.arena.put(tables.ENTRY_WORDS, self.entry_words)
         self.arena.put(tables.STACK, self._stack)
         self.arena.put(tables.BRANCHES, self._branches)
+        self.wanted = np.zeros((stepping.MAX_WANTED + 1, 2), np.int32)
+        self.num_wanted = memoryview(self.wanted[0])
+        self.arena.put(tables.WANTED, self.wanted)
         self.arena.set(tables.NUM_WORDS, num_words)
         self.arena.set(tables.SECRET, secret)
         self.reserve(512)
@@ -56,6 +72,7 @@ class Scratch:
         """Make room for so many items, and noted keys."""
         self.size = size
         self.items, self.pending = (np.zeros((size, stepping.ITEM_COLUMNS), np.int32) for _ in range(2))
+        self.waiting = memoryview(self.pending[0])
         self.keys = np.zeros((size, 4), np.int32)
         self.arena.put(tables.ITEMS, self.items)
         self.arena.put(tables.PENDING, self.pending)
@@ -90,59 +107,82 @@ class Walker:
     def __init__(self, automaton: Automaton) -> None:
         self._automaton = automaton
 
-    def from_node(self, scratch: Scratch, trie: Trie, thread: Thread, node: int = 0, *, keys: int = 0) -> Walked:
-        """Set the bits of all strings below a node that lead on from a thread, which has closed `keys` free keys already."""
-        return self._walk(scratch, trie, 0, thread[5], node, thread, keys)
+    def from_node(
+        self, scratch: Scratch, trie: Trie, thread: Thread, onto: Onto | None, *, keys: int = 0, cuts: Cuts | None = None
+    ) -> Walked:
+        """The row of all strings of a trie that lead on from a thread, which has closed `keys` free keys already.
 
-    def from_items(self, scratch: Scratch, trie: Trie, count: int, own: int) -> Walked:
+        Without `onto` the bits are left in the scratch's words. `cuts` are the trie's.
+        """
+        walked = self._walk(scratch, trie, 0 if cuts is None else cuts.at, 0, thread[5], 0, thread, keys, onto)
+        if cuts is not None and scratch.num_wanted[0]:
+            cuts.ask(scratch.wanted[1 : 1 + scratch.num_wanted[0]])
+            scratch.num_wanted[0] = 0
+        return walked
+
+    def from_items(self, scratch: Scratch, trie: Trie, count: int, own: int, onto: Onto) -> Walked:
         """The same for the scratch's first `count` items; `own` is the cell of the state that they belong to."""
-        return self._walk(scratch, trie, count, own, -1, _NOWHERE, 0)
+        return self._walk(scratch, trie, 0, count, own, -1, _NOWHERE, 0, onto)
 
-    def _walk(self, scratch: Scratch, trie: Trie, count: int, own: int, node: int, thread: Thread, keys: int) -> Walked:
+    def _walk(
+        self,
+        scratch: Scratch,
+        trie: Trie,
+        cuts: int,
+        count: int,
+        own: int,
+        node: int,
+        thread: Thread,
+        keys: int,
+        onto: Onto | None,
+    ) -> Walked:
         automaton = self._automaton
         machine, here, own_cells = automaton.arena.address, scratch.arena.address, automaton.cells.table.size
+        into = _NO_ROW if onto is None else (onto.base.at, onto.under.at, *onto.base.digest, onto.instead)
         first = scratch.items[:count].copy() if count else None
         noted: list[list[int]] = []
-        num_items, num_cells, at, left = count, own_cells, node, 0
+        waiting, num_items, num_cells, at, left = 0, count, own_cells, node, 0
         while True:
-            status, waiting, num_keys, num_cells, gone = stepping.walk(
-                machine, here, trie.at, num_items, num_cells, own_cells, own, at, *thread, keys
+            status, waiting, num_keys, num_cells, gone, num_entries, one, two = joining.walk_row(
+                machine, here, trie.at, cuts, waiting, num_items, num_cells, own_cells, own, at, *thread, keys, *into
             )
             if status != stepping.FINISHED:  # begin again: bits that are set stay right
                 self._grow(scratch, status)
                 if first is not None:
                     scratch.items[:count] = first
                 noted.clear()
-                num_items, num_cells, at, left = count, own_cells, node, 0
+                waiting, num_items, num_cells, at, left = 0, count, own_cells, node, 0
                 continue
-            left = max(left, gone)
             if num_keys:
                 noted += scratch.keys[:num_keys].tolist()
+            if gone > left:
+                left = gone
             if not waiting:
-                return Walked(noted, left) if noted or left else _NOTHING
-            scratch.items[:waiting] = scratch.pending[:waiting]
+                return Walked(num_entries, (one, two), noted, left)
             self.fill_in(scratch, waiting)
-            num_items, at = waiting, -1
+            num_items, at = 0, -1
 
     def fill_in(self, scratch: Scratch, count: int) -> None:
         """Make what the first `count` pending items miss in the tables."""
         try:
-            self._fill_in(set(map(tuple, scratch.pending[:count, stepping.WHY : stepping.WHICH + 1].tolist())))
+            if count == 1:
+                self._make(scratch.waiting[stepping.WHY], scratch.waiting[stepping.WHICH])
+            else:
+                for why, which in set(map(tuple, scratch.pending[:count, stepping.WHY : stepping.WHICH + 1].tolist())):
+                    self._make(why, which)
         except BaseException:
             scratch.clear()
             raise
 
-    def _fill_in(self, missing: set[tuple[int, ...]]) -> None:
-        automaton = self._automaton
-        for why, which in missing:
-            if why == stepping.NEW_LOCAL:
-                automaton.locals.resolve(which)
-            elif why == stepping.NEW_KEY:
-                automaton.locals.resolve_key(which)
-            elif why == stepping.NEW_LEX:
-                automaton.plain.resolve(which)
-            else:
-                automaton.contents.resolve(which)
+    def _make(self, why: int, which: int) -> None:
+        if why == stepping.NEW_LOCAL:
+            self._automaton.locals.resolve(which)
+        elif why == stepping.NEW_KEY:
+            self._automaton.locals.resolve_key(which)
+        elif why == stepping.NEW_LEX:
+            self._automaton.plain.resolve(which)
+        else:
+            self._automaton.contents.resolve(which)
 
     def _grow(self, scratch: Scratch, status: int) -> None:
         if status == stepping.CELLS_FULL:
@@ -154,4 +194,4 @@ class Walker:
 
 
 _NOWHERE: Thread = (0, 0, 0, 0, 0, 0)
-_NOTHING = Walked([], 0)
+_NO_ROW = (0, 0, 0, 0, False)

@@ -45,7 +45,7 @@ class MaskRow(Bits):
 class RowStore:
     """Rows by content. Bounded: the least recently asked-for are forgotten (their ids are not used again).
 
-    Rows are told apart by 128 bits, keyed by a secret of the store (`secret`): whoever writes a schema cannot aim at a collision.
+    Rows are told apart by 128 bits, keyed by a secret of the store: whoever writes a schema cannot aim at a collision.
     """
 
     def __init__(self, capacity: int = 16_384) -> None:
@@ -59,6 +59,10 @@ class RowStore:
         made = Bits(words.view(np.int32), address(words), digest_of(words, self.secret))
         words.flags.writeable = made.words.flags.writeable = False
         return made
+
+    def everything(self, num_words: int) -> Bits:
+        """A row of all bits."""
+        return self.bits(np.full(num_words, 0xFFFFFFFF, np.uint32))
 
     def intern(self, words: Words) -> MaskRow:
         """The stored row equal to `words` uint32 [num_words] (copied where it is new)."""

@@ -26,8 +26,8 @@ class Trie:
     `first` int32 [n + 1]: the strings of node i's subtree are `ids[first[i]:first[end[i]]]`, those that end at the
     node itself `ids[first[i]:first[i + 1]]`. `ids` int32 holds what the caller named the strings; `max_depth` is the length of
     the longest. The children of node i are `edge_node[edge_first[i]:edge_first[i + 1]]`, reached by the same slice of
-    `edge_byte`: side by side in memory, so that passing over siblings costs no cache miss. Kernels take a trie as `at`, the address
-    of `slots`: the addresses of its arrays (`automaton.stepping` knows their order).
+    `edge_byte`: side by side in memory, so that passing over siblings costs no cache miss.
+    Kernels take a trie as `at`, the address of `slots`: the addresses of its arrays (`automaton.tables` has their order).
     """
 
     byte: UInt8
