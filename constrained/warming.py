@@ -6,8 +6,10 @@ second). Without a warm-up the first requests would pay.
 
 from __future__ import annotations
 
+import gc
 from typing import Any
 
+from constrained.automaton.cuts import ASKED_BEFORE
 from constrained.batch import BatchMatcher
 from constrained.compiled import CompiledGrammar, compile_json_schema
 from constrained.options import CompileOptions
@@ -34,14 +36,71 @@ _DOCUMENT = (
 )
 
 
+# Strings of the formats that schemas use most, with something of everything that they may hold.
+_FORMATS = {
+    "date-time": ("2024-02-29T10:00:00.123Z", "1999-12-31T23:59:59+02:00"),
+    "date": ("2024-02-29", "1999-12-31"),
+    "time": ("10:00:00Z", "23:59:59.5-01:30"),
+    "duration": ("P1DT2H",),
+    "email": ("jane.doe+x@mail.example.com", "a@b"),
+    "hostname": ("www.example-1.com", "localhost"),
+    "ipv4": ("192.168.0.1", "8.8.4.4"),
+    "ipv6": ("2001:0db8:85a3:0000:0000:8a2e:0370:7334", "fe80::1", "::"),
+    "uri": ("https://www.example.com:8080/path/a_b?q=1&r=%20#top", "mailto:a@b.c", "urn:isbn:1"),
+    "uri-reference": ("https://example.com/a?b#c", "../a/b.json", "#/definitions/a"),
+    "uuid": ("123e4567-e89b-12d3-a456-426614174000",),
+}
+_NUMBERS = (b"0", b"-1", b"42", b"1.5", b"2e8")
+_COMMON: dict[str, Any] = {
+    "type": "object",
+    "properties": {
+        "any": {},
+        "strings": {"type": "array", "items": {"anyOf": [{"type": "string", "format": name} for name in _FORMATS]}},
+        **{name: {"type": "array", "items": {"type": "string", "format": name}} for name in _FORMATS},
+        **{name: {"type": "array", "items": {"type": name}} for name in ("string", "integer", "number", "boolean", "null")},
+        "positive": {"type": "array", "items": {"type": ["integer", "null"], "minimum": 0}},
+        "parts": {"type": "array", "items": {"type": "number", "minimum": 0}},
+    },
+}
+
+
 def warm_up(vocabulary: Vocabulary) -> None:
-    """Use every kernel once, and fill what all grammars over `vocabulary` share; safe to call again, and then quick."""
+    """Use every kernel once, and fill what all grammars over `vocabulary` share; safe to call again, and then quick.
+
+    Whatever exists by then is taken out of the garbage collector's sight (`gc.freeze`): it stays as long as the process, and to
+    look through it again and again stops a generation for a tenth of a second each time.
+    """
     batch = BatchMatcher(vocabulary, 1)
     for options in (CompileOptions(), CompileOptions(whitespace="indented"), CompileOptions(spelling="permissive")):
         grammar = compile_json_schema(_TOUR, vocabulary, options)
         if options.whitespace == "flexible":
             _read(grammar)
         _close(grammar, batch)
+    _fill(vocabulary)
+    gc.collect()
+    gc.freeze()
+
+
+def _fill(vocabulary: Vocabulary) -> None:
+    """The rows of common strings and numbers, and the shortcuts of walks: as many grammars come to them."""
+    for _ in range(ASKED_BEFORE):
+        grammar = compile_json_schema(_COMMON, vocabulary)
+        for name in ("string", "integer", "number", "boolean", "null", "positive", "parts"):
+            values = _NUMBERS if name in ("integer", "number", "positive", "parts") else (b'"a b"', b"true", b"null")
+            for value in values:
+                _spell(grammar, b'{"%s": [%s, %s]' % (name.encode(), value, value))
+    for name, examples in _FORMATS.items():
+        for example in examples:
+            _spell(grammar, b'{"%s": ["%s"' % (name.encode(), example.encode()))
+
+
+def _spell(grammar: CompiledGrammar, document: bytes) -> None:
+    """Byte by byte as far as it is allowed, with every mask on the way."""
+    matcher = grammar.matcher()
+    for byte in document:
+        _ = matcher.mask_row()
+        if not matcher.accept_bytes(bytes([byte])):
+            break
 
 
 def _read(grammar: CompiledGrammar) -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import constrained
 from benchmarks.engines.base import Bitmask, CompileRefusal, Sequence, no_error
-from constrained import CompiledGrammar, CompileOptions, compile_json_schema
+from constrained import CompiledGrammar, CompileOptions, compile_json_schema, warm_up
 from constrained.errors import SchemaError
 from constrained.tokens.vocabulary import Vocabulary
 
@@ -31,6 +31,7 @@ class OurEngine:
     def __init__(self, vocabulary: Vocabulary, tokenizer_file: Path | None) -> None:
         self.version = constrained.__version__
         self.vocabulary = vocabulary
+        warm_up(vocabulary)
         self.options = CompileOptions()
 
     def compile(self, schema: str) -> OurGrammar:
