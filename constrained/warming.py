@@ -10,6 +10,7 @@ import gc
 from typing import Any
 
 from constrained.automaton.cuts import ASKED_BEFORE
+from constrained.automaton.vocabulary_rows import rows_of
 from constrained.batch import BatchMatcher
 from constrained.compiled import CompiledGrammar, compile_json_schema
 from constrained.options import CompileOptions
@@ -50,6 +51,8 @@ _FORMATS = {
     "uri-reference": ("https://example.com/a?b#c", "../a/b.json", "#/definitions/a"),
     "uuid": ("123e4567-e89b-12d3-a456-426614174000",),
 }
+# Memory for the rows of the first requests.
+ROWS_BYTES = 16 << 20
 _NUMBERS = (b"0", b"-1", b"42", b"1.5", b"2e8")
 _COMMON: dict[str, Any] = {
     "type": "object",
@@ -77,6 +80,8 @@ def warm_up(vocabulary: Vocabulary) -> None:
             _read(grammar)
         _close(grammar, batch)
     _fill(vocabulary)
+    rows = rows_of(vocabulary)
+    rows.store.reserve(max(ROWS_BYTES // (4 * rows.num_words), 1), rows.num_words)
     gc.collect()
     gc.freeze()
 

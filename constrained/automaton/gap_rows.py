@@ -61,6 +61,6 @@ class GapRows:
         return Onto(self._bits(held & self._alone), self._bits(ended & ~self._alone))
 
     def _bits(self, tokens: np.ndarray) -> Bits:
-        words = np.zeros(self._num_words, np.uint32)
+        words = self._store.zeros(self._num_words)
         set_bits(words, np.flatnonzero(tokens).astype(np.int32))
         return self._store.bits(words)

@@ -53,8 +53,9 @@ class LanguageRows:
             contents.look_ahead(lex)
             # Where most characters lead on, fewer tokens have to be taken out than to be added.
             clears = contents.num_looping(lex) > MANY
-            inside = self._free[0].copy() if clears else np.zeros_like(self._bare)
-            closing = np.zeros_like(self._bare)
+            inside, closing = (self._store.zeros(len(self._bare)) for _ in range(2))
+            if clears:
+                inside[:] = self._free[0]
             places[0] = lex, 0
             node = 1
             while True:

@@ -9,7 +9,9 @@ the frame has that key already, and the few that end more than one key are asked
 from __future__ import annotations
 
 from collections import OrderedDict
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,28 +24,46 @@ from constrained.automaton.gap_rows import WHITESPACE
 from constrained.automaton.vocabulary_rows import VocabularyRows
 from constrained.automaton.walking import Onto, Scratch, Walked, Walker
 from constrained.options import Spelling
+from constrained.tokens.jit import address
 from constrained.tokens.rows import Bits, Digest, MaskRow, Words, clear_bits, set_bits
 from constrained.tokens.trie import Trie
 
 Int32 = NDArray[np.int32]
+ReadKey = Callable[[int, int], tuple[bytes, Int32]]
 MAX_THREAD_ROWS = 4096
 MAX_PREFIX_ROWS = 4
 MAX_STACK_ROWS = 64
 
 
-@dataclass(frozen=True, slots=True)
 class Notes:
-    """What a walk noted beside the bits, before any key is taken out.
+    """What walks noted beside the bits, before any key is taken out.
 
-    `keys` are tokens that hold a whole free key of the thread's own frame, by the key's content; `unsure` those that
-    have to be asked one by one, `asks` says that the answer depends on the item that is being read; `left` how many frames some
-    token leaves.
+    `whole` are keys of the thread's own frame that tokens spell from beginning to end, each with what reads it off them;
+    `unsure` are tokens that have to be asked one by one, `asks` says that the answer depends on the item that is being read;
+    `left` how many frames some token leaves.
     """
 
-    keys: dict[bytes, list[Int32]]
-    unsure: list[Int32]
-    asks: bool
-    left: int
+    __slots__ = ("_keys", "asks", "left", "unsure", "whole")
+
+    def __init__(self, whole: list[tuple[ReadKey, int, int]], unsure: list[Int32], asks: bool, left: int) -> None:
+        self.whole, self.unsure, self.asks, self.left = whole, unsure, asks, left
+        self._keys: dict[bytes, list[Int32]] | None = None
+
+    @property
+    def keys(self) -> dict[bytes, list[Int32]]:
+        """The tokens that hold a whole key, by its content; read off them when first asked for."""
+        if self._keys is None:
+            self._keys = {}
+            for read, node, begun in self.whole:
+                content, tokens = read(node, begun)
+                self._keys.setdefault(content, []).append(tokens)
+        return self._keys
+
+    def beside(self, other: Notes) -> Notes:
+        """What was noted of two parts of a row."""
+        if self is _NOTHING or other is _NOTHING:
+            return other if self is _NOTHING else self
+        return Notes(self.whole + other.whole, self.unsure + other.unsure, self.asks or other.asks, max(self.left, other.left))
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,19 +144,25 @@ class Masks:
             unsure += row.notes.unsure
         if len(rows) == 1 and not state.is_accepting and not unsure and not out[0]:
             return rows[0].row
-        words = np.zeros(self._shared.num_words, np.uint32)
+        scratch, nothing = self._shared.scratches.here(), self._shared.nothing
         for row, taken in zip(rows, out, strict=True):
-            part = row.row.words.view(np.uint32)
+            part = row.row.at
             if taken:
-                part = part.copy()
+                without = row.row.words.view(np.uint32).copy()
                 for tokens in taken:
-                    clear_bits(part, tokens)
-            words |= part
-        if unsure:
-            self._settle(state, words, np.unique(np.concatenate(unsure)), history)
+                    clear_bits(without, tokens)
+                part = address(without)
+            joining.pour(scratch.arena.address, part)
+        try:
+            if unsure:
+                self._settle(state, scratch.words, np.unique(np.concatenate(unsure)), history)
+        except BaseException:
+            scratch.clear()
+            raise
         if state.is_accepting:
-            set_bits(words, self._shared.eos)
-        return self._shared.store.intern(words)
+            set_bits(scratch.words, self._shared.eos)
+        count, one, two = joining.gather(scratch.arena.address, nothing.at, self._shared.everything.at, 0, 0, False)
+        return self._row(scratch, nothing, count, (one, two))
 
     def _seen_keys(self, thread: Thread, row: ThreadRow, prefix: bytes, unsure: list[Int32]) -> list[Int32]:
         """The tokens of a thread that end a key which its frame has; `prefix` is the open key as written.
@@ -146,7 +172,8 @@ class Masks:
         seen = self._automaton.cells.seen[thread[5]]
         if not seen:
             return []
-        found = [tokens for content in seen & row.notes.keys.keys() for tokens in row.notes.keys[content]]
+        keys = row.notes.keys
+        found = [tokens for content in seen & keys.keys() for tokens in keys[content]]
         if not self._in_free_key(thread):
             return found
         if thread[1] != 0:
@@ -282,13 +309,14 @@ class Masks:
         """The row of the scratch's bits and of what its first `count` items lead to, with `notes` beside what that notes."""
         walked = self._walker.from_items(scratch, self._shared.trie, count, own, onto)
         row = self._row(scratch, onto.base, walked.num_entries, walked.digest)
-        return ThreadRow(row, _both(self._notes(self._shared.trie, walked, own, b""), notes))
+        return ThreadRow(row, self._notes(self._shared.trie, walked, own, b"").beside(notes))
 
     def _row(self, scratch: Scratch, base: Bits, count: int, digest: Digest) -> MaskRow:
         """The stored row that differs from `base` by the scratch's first `count` entries."""
         row = self._shared.store.find(digest)
         if row is None:
-            words = base.words.copy()
+            words = self._shared.store.take(self._shared.num_words)
+            words[:] = base.words
             words[scratch.entry_at[:count]] = scratch.entry_words[:count]
             row = self._shared.store.put(digest, words)
         return row
@@ -299,21 +327,26 @@ class Masks:
         The trie's strings are tokens without the bytes `stripped` at their beginning; None: keys cannot be read off them.
         """
         if not walked.keys:
-            return Notes({}, [], False, walked.left) if walked.left else _NOTHING
-        keys: dict[bytes, list[Int32]] = {}
+            return Notes([], [], False, walked.left) if walked.left else _NOTHING
+        whole: list[tuple[ReadKey, int, int]] = []
         unsure, asks = [], False
+        read = partial(self._whole_key, trie, stripped)
         for node, begun, earlier, cell in walked.keys:
-            asks |= earlier == stepping.ASKED
             if begun < 0 and not earlier and cell == own and stripped is not None:
                 continue  # the open key: what it may not be is taken out with its prefix
-            tokens = trie.ids[trie.first[node] : trie.first[trie.end[node]]]
             if stripped is None or earlier or begun < 0 or cell != own:
-                unsure.append(tokens)
-                continue
-            text = self._shared.token_bytes[int(tokens[0])]
-            text = text.lstrip(stripped) if stripped else text
-            keys.setdefault(decode_content(text[begun : int(trie.depth[node]) - 1]), []).append(tokens)
-        return Notes(keys, unsure, asks, walked.left)
+                asks |= earlier == stepping.ASKED
+                unsure.append(trie.ids[trie.first[node] : trie.first[trie.end[node]]])
+            else:
+                whole.append((read, node, begun))
+        return Notes(whole, unsure, asks, walked.left)
+
+    def _whole_key(self, trie: Trie, stripped: bytes | None, node: int, begun: int) -> tuple[bytes, Int32]:
+        """The key that ends at a node of a trie and begins at depth `begun`, and the tokens that spell it."""
+        tokens = trie.ids[trie.first[node] : trie.first[trie.end[node]]]
+        text = self._shared.token_bytes[int(tokens[0])]
+        text = text.lstrip(stripped) if stripped else text
+        return decode_content(text[begun : int(trie.depth[node]) - 1]), tokens
 
 
 class Rows:
@@ -356,14 +389,6 @@ class Rows:
         return found
 
 
-def _both(one: Notes, other: Notes) -> Notes:
-    """What was noted of two parts of a row."""
-    if one is _NOTHING or other is _NOTHING:
-        return other if one is _NOTHING else one
-    keys = {name: one.keys.get(name, []) + other.keys.get(name, []) for name in one.keys.keys() | other.keys.keys()}
-    return Notes(keys, one.unsure + other.unsure, one.asks or other.asks, max(one.left, other.left))
-
-
-_NOTHING = Notes({}, [], False, 0)
+_NOTHING = Notes([], [], False, 0)
 _NO_ROWS: dict[int, dict[tuple[int, ...], ThreadRow]] = {}
 _BYTE_TRIE = Trie.build([bytes([byte]) for byte in range(256)])

@@ -118,7 +118,7 @@ class StringRows:
 
     def _make_row(self, lex: int, esc: int, need: int, room: int) -> Onto:
         place = self.place(lex, esc)
-        words = np.zeros(self._num_words, np.uint32)
+        words = self._store.zeros(self._num_words)
         set_bits(words, place.inside[: np.searchsorted(place.inside_len, room, side="right")])
         fits = (place.exit_len >= need) & (place.exit_len <= room)
         allowed = place.exit_tokens[fits]
@@ -127,7 +127,7 @@ class StringRows:
         set_bits(words, np.intersect1d(allowed, bare).astype(np.int32))
         if fits.all():
             return Onto(self._store.bits(words), self._everything)
-        closing = np.zeros(self._num_words, np.uint32)
+        closing = self._store.zeros(self._num_words)
         set_bits(closing, allowed)
         return Onto(self._store.bits(words), self._store.bits(closing))
 

@@ -143,7 +143,7 @@ class StringTries:
     """The tries of names and enum values of one grammar, all in one table (columns of `automaton.strings`)."""
 
     def __init__(self) -> None:
-        self.table = Table(strings.TRIE_COLUMNS)
+        self.table = Table(strings.TRIE_COLUMNS, 256)
 
     def add(self, tags: Iterable[tuple[str, int]], *, fallback: bool) -> int:
         """Lex id of the root of a new trie of strings with tags; `fallback` lets every other string in (`FREE_TAG`)."""

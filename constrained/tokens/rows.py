@@ -22,6 +22,7 @@ from constrained.tokens.jit import address, kernel
 Words = NDArray[np.uint32]
 Digest = tuple[int, int]
 _ids = itertools.count()
+BLOCK_ROWS = 64  # rows whose memory is taken at once
 _P1, _P2 = np.uint64(0x9E3779B97F4A7C15), np.uint64(0xBF58476D1CE4E5B9)
 _P3, _P4 = np.uint64(0x94D049BB133111EB), np.uint64(0xD6E8FEB86659FD93)
 
@@ -53,6 +54,29 @@ class RowStore:
         self._capacity = capacity
         self._rows: OrderedDict[Digest, MaskRow] = OrderedDict()
         self._lock = threading.Lock()
+        self._block: NDArray[np.int32] = np.empty((0, 0), np.int32)
+        self._taken = 0
+
+    def reserve(self, num_rows: int, num_words: int) -> None:
+        """Have memory for so many new rows at hand, written to once: memory that is not costs more than the row itself."""
+        block = np.full((num_rows, num_words), -1, np.int32)
+        with self._lock:
+            self._block, self._taken = block, 0
+
+    def take(self, num_words: int) -> NDArray[np.int32]:
+        """Memory for a row; what is in it is anything."""
+        with self._lock:
+            if self._taken >= len(self._block) or self._block.shape[1] != num_words:
+                self._block, self._taken = np.empty((BLOCK_ROWS, num_words), np.int32), 0
+            words: NDArray[np.int32] = self._block[self._taken]
+            self._taken += 1
+            return words
+
+    def zeros(self, num_words: int) -> Words:
+        """A row without bits, in memory of its own."""
+        words = self.take(num_words)
+        words.fill(0)
+        return words.view(np.uint32)
 
     def bits(self, words: Words) -> Bits:
         """`words`, which never change from now on, with their digest."""
