@@ -53,6 +53,7 @@ _FORMATS = {
 }
 # Memory for the rows of the first requests.
 ROWS_BYTES = 16 << 20
+_DEFAULT_THRESHOLDS = (700, 10, 10)
 _NUMBERS = (b"0", b"-1", b"42", b"1.5", b"2e8")
 _COMMON: dict[str, Any] = {
     "type": "object",
@@ -71,7 +72,8 @@ def warm_up(vocabulary: Vocabulary) -> None:
     """Use every kernel once, and fill what all grammars over `vocabulary` share; safe to call again, and then quick.
 
     Whatever exists by then is taken out of the garbage collector's sight (`gc.freeze`): it stays as long as the process, and to
-    look through it again and again stops a generation for a tenth of a second each time.
+    look through it again stops a generation for a tenth of a second each time. Thresholds of the collector that nobody changed
+    are raised: what generations make dies young or stays.
     """
     batch = BatchMatcher(vocabulary, 1)
     for options in (CompileOptions(), CompileOptions(whitespace="indented"), CompileOptions(spelling="permissive")):
@@ -82,8 +84,14 @@ def warm_up(vocabulary: Vocabulary) -> None:
     _fill(vocabulary)
     rows = rows_of(vocabulary)
     rows.store.reserve(max(ROWS_BYTES // (4 * rows.num_words), 1), rows.num_words)
+    _spare_the_collector()
+
+
+def _spare_the_collector() -> None:
     gc.collect()
     gc.freeze()
+    if gc.get_threshold() == _DEFAULT_THRESHOLDS:
+        gc.set_threshold(10_000, 50, 100)
 
 
 def _fill(vocabulary: Vocabulary) -> None:

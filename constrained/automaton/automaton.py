@@ -66,7 +66,7 @@ class State:
         self.keeps_text = keeps_text
         self.next: dict[int, State] = {}
         self.row: MaskRow | None = None
-        self.prefix_rows: dict[bytes, MaskRow] = {}
+        self.prefix_rows: dict[bytes, MaskRow] | None = None
         self.closing: bytes | None = None
         self.forced: Run | None = None
         self.forced_tokens: tuple[int, ...] | None = None

@@ -106,11 +106,12 @@ class Masks:
             if prefix is None and not asks:
                 state.row = built
             return built
-        row = state.prefix_rows.get(prefix)
+        known = state.prefix_rows
+        if known is None or len(known) >= MAX_PREFIX_ROWS:
+            known = state.prefix_rows = {}
+        row = known.get(prefix)
         if row is None:
-            if len(state.prefix_rows) >= MAX_PREFIX_ROWS:
-                state.prefix_rows.clear()
-            row = state.prefix_rows[prefix] = self._build(state, rows, prefix, history)
+            row = known[prefix] = self._build(state, rows, prefix, history)
         return row
 
     def next_bytes(self, state: State, history: bytes | bytearray) -> list[int]:
