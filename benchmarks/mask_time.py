@@ -1,6 +1,7 @@
 """Time to the first mask (TTFM) and between masks (TBM), ours beside llguidance and xgrammar, with what each gets wrong.
 
     python benchmarks/mask_time.py [--vocabulary llama3] [--schemas 200] [--seed 1] [--engines ours,llguidance,xgrammar]
+        [--plot FILE.svg]
 
 Method
     Data: MaskBench schemas with instances flagged valid or invalid (`benchmarks.cases`: how they are spelled, tokenised and
@@ -29,7 +30,8 @@ Bias
     instances in another order do not count. MaskBench served the development of our engine, and may have served that of the
     others.
 
-Prints tables, then one line of JSON. Exit status 1 where our engine was wrong on any instance, 0 otherwise.
+Prints tables, those of the times once more in Markdown, then one line of JSON. `--plot` draws them (matplotlib, of the `bench`
+extra). Exit status 1 where our engine was wrong on any instance, 0 otherwise.
 """
 
 from __future__ import annotations
@@ -54,6 +56,7 @@ from benchmarks import vocabularies
 from benchmarks.cases import Case, build_case, read_rows, sample
 from benchmarks.engines import MODULES
 from benchmarks.engines.worker import CLOCKS, Options
+from benchmarks.plot import draw, markdown
 from benchmarks.report import Results, show, summary
 from benchmarks.vocabularies import NamedVocabulary
 from benchmarks.workers import Worker
@@ -134,6 +137,7 @@ def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--clock", choices=CLOCKS, default="wall", help="cpu: for a machine that others use at the same time")
     parser.add_argument("--data", type=Path, default=DATA, help="a MaskBench file")
     parser.add_argument("--wrong", action="store_true", help="name the schemas on which our engine is wrong")
+    parser.add_argument("--plot", type=Path, help="draw the percentiles of all engines into this file, an SVG or PNG")
     parser.add_argument("--quick", action="store_true", help=f"{QUICK_SCHEMAS} schemas: does it run at all")
     options = parser.parse_args(arguments)
     options.engines = options.engines.split(",")
@@ -150,6 +154,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     data = run(rows, vocabularies.load(options.vocabulary), options.engines, how)
     console = Console(width=None if sys.stdout.isatty() else 140)
     show(data, console)
+    print(markdown(data))
+    if options.plot is not None:
+        draw(data, options.plot)
     ours = data["engines"].get("ours", {"wrong_schemas": []})["wrong_schemas"]
     if options.wrong:
         console.print("ours is wrong on: " + (", ".join(ours) or "none"), markup=False)

@@ -46,8 +46,10 @@ def scan_value(items, num_items, pending, exits, num_exits, plain, edge_first, e
             child = edge_node[edge]
             for i in range(first[child], first[child + 1]):
                 inside[ids[i] >> 5] |= np.uint32(1) << np.uint32(ids[i] & 31)
-            items[num_items, 0], items[num_items, 1] = child, plain[lex, klass]
-            num_items += 1
+            # Where no token goes on, the place is not asked what leads on: it may not be filled in yet, nor have to be.
+            if edge_first[child] < edge_first[child + 1]:
+                items[num_items, 0], items[num_items, 1] = child, plain[lex, klass]
+                num_items += 1
         if leaves and node > 0 and may_end != tables.NO:
             exits[num_exits] = node
             num_exits += 1
