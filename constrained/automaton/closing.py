@@ -166,7 +166,7 @@ class Closings:
             text += bytes([byte])
         options = []
         if lex >= strings.DFA:
-            end = text + _escaped(self._language_end(lex)) + b'"'
+            end = text + _escaped(self._language_end(lex, room)) + b'"'
             options.append(self._behind_class(end, self._behind(local, strings.VALUE_TAG), seen, history))
         elif lex >= strings.TRIE:
             node = lex & strings.INDEX
@@ -220,8 +220,11 @@ class Closings:
         end = text + _escaped(rest + key[len(written) :]) + b'"'
         return end + self._local(behind, seen | {key}, history, end)
 
-    def _language_end(self, lex: int) -> bytes:
-        """The shortest content that ends a string of a language; first the rest of a character that is half read."""
+    def _language_end(self, lex: int, room: int) -> bytes:
+        """The shortest content that ends a string of a language; first the rest of a character that is half read.
+
+        `room` characters may come, that one among them.
+        """
         if lex < strings.DFA:
             return b""
         contents = self._automaton.contents
@@ -230,7 +233,9 @@ class Closings:
             return (language.shortest() or "").encode()
         row = contents.table.array[lex & strings.INDEX, strings.BYTE_0 :]
         lowest = {int(to): byte for byte, to in reversed(list(enumerate(row.tolist()))) if to >= 0}
-        return min((bytes([byte]) + self._language_end(to) for to, byte in lowest.items()), key=_by_length)
+        left = {to: room - contents.begins(to) if to >= strings.DFA else room for to in lowest}
+        fitting = [(to, byte) for to, byte in lowest.items() if contents.needed(to) <= left[to]]
+        return min((bytes([byte]) + self._language_end(to, left[to]) for to, byte in fitting), key=_by_length)
 
     def _fallback_end(self, node: int, need: int) -> bytes:
         """The shortest content that ends a string which may not be one of a trie's, from a node of it."""

@@ -23,6 +23,8 @@ from constrained.automaton.strings import (
     RANGE_FIRST,
     RANGE_STOP,
     RUN,
+    SHORTEST,
+    UNCOUNTED,
     UNKNOWN,
 )
 from constrained.automaton.tables import Table
@@ -47,12 +49,14 @@ class Contents:
 
     def __init__(self, *, permissive: bool = False) -> None:
         self.table = Table(LANGUAGE_COLUMNS, 4)
-        self.ranges = Table(2, 16)
-        self.ranges.add((int(permissive), 0))  # `strings.SPELLING`
+        self.ranges = Table(strings.RANGE_COLUMNS, 16)
+        self.ranges.add((int(permissive), 0, 0))  # `strings.SPELLING`
         self._wide: dict[int, tuple[int, int]] = {}
         self.lock = threading.RLock()
         self._languages: list[Language | None] = []
         self._index: dict[Language, int] = {}
+        # The most characters that must still come anywhere, as far as that is known.
+        self.most_needed = 0
         self._inner: dict[tuple[Span, ...], int] = {}
 
     def lex(self, language: Language) -> int:
@@ -64,14 +68,25 @@ class Contents:
             with self.lock:
                 found = self._index.get(language)
                 if found is None:
-                    found = self._index[language] = self._add(language)
+                    needed = language.known_shortest_len
+                    found = self._index[language] = self._add(language, UNCOUNTED if needed is None else needed)
         return strings.DFA | found
 
-    def _add(self, language: Language | None) -> int:
+    def _add(self, language: Language | None, needed: int) -> int:
         index = self.table.add()
         self.table.array[index, RUN:BYTE_0] = 0
+        self._set_needed(index, needed)
         self._languages.append(language)
         return index
+
+    def _set_needed(self, index: int, needed: int) -> None:
+        self.table.cells[index * LANGUAGE_COLUMNS + SHORTEST] = needed
+        if needed < UNCOUNTED:
+            self.most_needed = max(self.most_needed, needed)
+
+    def needed(self, lex: int) -> int:
+        """How many characters must still come at least from a place; `UNCOUNTED` where that is not known."""
+        return self.table.cells[(lex & strings.INDEX) * LANGUAGE_COLUMNS + SHORTEST] if lex >= strings.DFA else 0
 
     def language(self, index: int) -> Language | None:
         """The language that a row stands for; None inside a character."""
@@ -98,9 +113,13 @@ class Contents:
         except LanguageFuelError as error:
             raise FuelError(f"the strings of a pattern or format: {error}") from error
         spans = [(low, high, self.lex(after)) for low, high, after in steps]
+        if self.needed(strings.DFA | index) < UNCOUNTED:
+            for (_, _, after), (_, _, lex) in zip(steps, spans, strict=True):
+                if self.needed(lex) == UNCOUNTED:
+                    self._set_needed(lex & strings.INDEX, after.shortest_len() or 0)
         first = self.ranges.size
-        for low, high, _ in spans:
-            self.ranges.add((low, high))
+        for low, high, lex in spans:
+            self.ranges.add((low, high, self.needed(lex) + 1))
         edges = {byte: lex for low, high, lex in spans for byte in range(low, min(high, 0x7F) + 1)}
         for width, (least, most, lead) in enumerate(_WIDTHS, 1):
             inside = [(max(low, least), min(high, most), lex) for low, high, lex in spans if low <= most and high >= least]
@@ -153,13 +172,14 @@ class Contents:
 
     def _inside(self, spans: tuple[Span, ...], width: int) -> int:
         """The place inside a character whose rest, `width + 1` bytes, lies in one of the spans."""
-        name = (*spans, (width, 0, 0))
+        needed = min(min(self.needed(lex) for _, _, lex in spans) + 1, UNCOUNTED)
+        name = (*spans, (width, needed, 0))
         found = self._inner.get(name)
         if found is None:
             edges = (
                 self._split(spans, width, 0x80) if width else {0x80 | v: lex for a, b, lex in spans for v in range(a, b + 1)}
             )
-            found = self._inner[name] = self._add(None)
+            found = self._inner[name] = self._add(None, needed)
             row = self.table.array[found]
             row[ENDS] = row[BEGINS] = 0
             for byte, lex in edges.items():

@@ -198,6 +198,9 @@ class Masks:
         if strings.FREE <= thread[0] < strings.TRIE:
             lex, esc, need, room, local, cell = thread
             thread = (lex, esc, *self._strings.classes(need, room), local, cell)
+        elif thread[3] < strings.UNBOUNDED and thread[1] == 0 and self._automaton.contents.begins(thread[0]):
+            lex, esc, need, room, local, cell = thread
+            thread = (lex, esc, need, min(room, self._languages.reach(self._automaton.contents, lex)), local, cell)
         return self._rows.find(thread) or self._rows.keep(thread, self._make(thread))
 
     def _make(self, thread: Thread) -> ThreadRow:
@@ -260,9 +263,11 @@ class Masks:
 
     def _language_row(self, thread: Thread) -> ThreadRow:
         """A string of a language: the shared row of its inside, and a walk of the suffixes behind its quote."""
-        lex, _, _, _, local, cell = thread
-        suffixes = self._strings.place(strings.FREE, 0).suffixes
-        return self._string_row(local, strings.VALUE_TAG, cell, self._languages.row(self._automaton.contents, lex), suffixes)
+        lex, _, _, room, local, cell = thread
+        suffixes, contents = self._strings.place(strings.FREE, 0).suffixes, self._automaton.contents
+        is_free = room >= self._languages.reach(contents, lex)
+        inside = self._languages.row(contents, lex) if is_free else self._languages.limited_row(contents, lex, room)
+        return self._string_row(local, strings.VALUE_TAG, cell, inside, suffixes)
 
     def _string_row(self, local: int, tag: int, cell: int, inside: Onto, suffixes: Trie) -> ThreadRow:
         after = self._after_quote(local, tag, cell)

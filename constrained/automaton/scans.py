@@ -155,6 +155,26 @@ def scan_string(lex, esc, byte, end, depth, max_depth, tries, dfa, ranges, insid
 
 
 @kernel
+def try_tokens(start, lex, room, tokens, flat, starts, tries, dfa, ranges, fits):  # type: ignore[no-untyped-def]  # numba
+    """Which of `tokens` int32 [n] stay inside a string from a place with so much room: `fits` bool [n], from index `start` on.
+
+    Token t is `flat[starts[t] : starts[t + 1]]`. Returns n and -1, or the index of a token and the row that it misses.
+    """
+    tokens, flat, starts, fits = unowned(tokens), unowned(flat), unowned(starts), unowned(fits)
+    tries, dfa, ranges = unowned(tries), unowned(dfa), unowned(ranges)
+    for i in range(start, len(tokens)):
+        here, esc, left, result = lex, 0, room, ALIVE
+        for at in range(starts[tokens[i]], starts[tokens[i] + 1]):
+            result, here, esc, _, left, _ = step_string(flat[at], here, esc, 0, left, tries, dfa, ranges)
+            if result != ALIVE:
+                break
+        if result == strings.NEW_CONTENT:
+            return i, here & INDEX
+        fits[i] = result == ALIVE
+    return len(tokens), -1
+
+
+@kernel
 def scan_language(  # type: ignore[no-untyped-def]  # numba
     start, places, byte, end, depth, first, ids, below, tries, dfa, ranges, free_inside, free_closing, clears, inside, closing
 ):

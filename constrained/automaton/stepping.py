@@ -118,7 +118,7 @@ def tables_of(slots):  # type: ignore[no-untyped-def]  # numba
         int32_table(slots[tables.TAG_ROWS], 1),
         int32_table(slots[tables.TRIES], strings.TRIE_COLUMNS),
         int32_table(slots[tables.LANGUAGES], strings.LANGUAGE_COLUMNS),
-        int32_table(slots[tables.RANGES], 2),
+        int32_table(slots[tables.RANGES], strings.RANGE_COLUMNS),
         int32_table(slots[tables.CELLS], tables.CELL_COLUMNS),
     )
 

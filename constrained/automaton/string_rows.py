@@ -52,10 +52,15 @@ class StringRows:
         self._everything = store.everything(num_words)
         self._places: OrderedDict[tuple[int, int], StringPlace] = OrderedDict()
         self._rows: OrderedDict[tuple[int, int, int, int], Onto] = OrderedDict()
-        self._ranges = np.array([[int(permissive), 0]], np.int32)  # `strings.SPELLING`
+        self._ranges = np.array([[int(permissive), 0, 0]], np.int32)  # `strings.SPELLING`
         self._spelled: OrderedDict[bytes, Int32] = OrderedDict()
         self._lock = threading.RLock()
         self.max_len = int(self.place(strings.FREE, 0).inside_len.max(initial=0)) + 1
+
+    @property
+    def flat(self) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
+        """See `flattened`."""
+        return flattened(self._token_bytes)
 
     def place(self, lex: int, esc: int) -> StringPlace:
         """The vocabulary seen from a place in a free string."""
@@ -149,11 +154,16 @@ def count_characters(token_bytes: Sequence[bytes]) -> bytes:
 
     0 for every other token, and for one of more than `MAX_CHARACTERS`.
     """
+    counts = np.zeros(len(token_bytes), np.uint8)
+    _count(*flattened(token_bytes), counts)
+    return counts.tobytes()
+
+
+def flattened(token_bytes: Sequence[bytes]) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
+    """The bytes of all tokens one after the other, and where each begins."""
     starts = np.zeros(len(token_bytes) + 1, np.int64)
     np.cumsum(np.fromiter(map(len, token_bytes), np.int64, len(token_bytes)), out=starts[1:])
-    counts = np.zeros(len(token_bytes), np.uint8)
-    _count(np.frombuffer(b"".join(token_bytes), np.uint8), starts, counts)
-    return counts.tobytes()
+    return np.frombuffer(b"".join(token_bytes), np.uint8), starts
 
 
 @kernel

@@ -28,13 +28,16 @@ FREE_TAG = 0  # the tag of a string that no trie holds
 VALUE_TAG = 1
 
 # Columns of the table of automata, before one column for each byte: may the string end here (UNKNOWN: the row is not filled),
-# does a character begin here, which rows of `ranges` (least, most; row 0 is `SPELLING`) hold the characters that lead on, and
+# does a character begin here, which rows of `ranges` (least, most, how much room they need; row 0 is `SPELLING`) hold the
+# characters that lead on, how many characters must still come at least (where lengths are counted beside the automaton), and
 # how many characters out of a set (bits, see `LOOP_WORDS`) lead on whatever they are.
-ENDS, BEGINS, RANGE_FIRST, RANGE_STOP, RUN, LOOP_0 = range(6)
+ENDS, BEGINS, RANGE_FIRST, RANGE_STOP, SHORTEST, RUN, LOOP_0 = range(7)
 # A set of characters has a bit for each byte of ASCII, and from bit 128 on one for each leading byte from C0 on.
 LOOP_WORDS = 6
 BYTE_0 = LOOP_0 + LOOP_WORDS
 LANGUAGE_COLUMNS = BYTE_0 + 256
+RANGE_COLUMNS = 3
+UNCOUNTED = 1 << 29  # stands for `SHORTEST` where lengths are not counted
 UNKNOWN = -1
 
 # Results of a step.
@@ -97,9 +100,10 @@ def step_string(byte, lex, esc, need, room, tries, dfa, ranges):  # type: ignore
     if lex >= DFA and dfa[lex & INDEX, ENDS] == UNKNOWN:
         return NEW_CONTENT, lex, esc, need, room, NO_TAG
     if esc != 0:
-        result, lex, esc = _step_escape(byte, lex, esc, tries, dfa, ranges)
+        result, lex, esc = _step_escape(byte, lex, esc, room, tries, dfa, ranges)
         if result == ALIVE and esc == 0:
             need, room = _count(need, room)
+            result = ALIVE if _fits(lex, room, dfa) else DEAD
         return result, lex, esc, need, room, NO_TAG
     if _is_between(lex, tries, dfa, ranges):
         if byte == QUOTE:
@@ -108,7 +112,7 @@ def step_string(byte, lex, esc, need, room, tries, dfa, ranges):  # type: ignore
         if room < 1:
             return DEAD, lex, 0, need, room, NO_TAG
         if byte == BACKSLASH:
-            alive = _any_short(lex, tries, dfa, ranges) or _any_unit(lex, tries, dfa, ranges, 0, 0xFFFF)
+            alive = _any_short(lex, room, tries, dfa, ranges) or _any_unit(lex, room, tries, dfa, ranges, 0, 0xFFFF)
             return (ALIVE if alive else DEAD), lex, AFTER_BACKSLASH << MODE_SHIFT, need, room, NO_TAG
         if byte < 0x20:
             return DEAD, lex, 0, need, room, NO_TAG
@@ -117,7 +121,13 @@ def step_string(byte, lex, esc, need, room, tries, dfa, ranges):  # type: ignore
         return DEAD, lex, 0, need, room, NO_TAG
     if _is_between(lex, tries, dfa, ranges):
         need, room = _count(need, room)
-    return ALIVE, lex, 0, need, room, NO_TAG
+    return (ALIVE if _fits(lex, room, dfa) else DEAD), lex, 0, need, room, NO_TAG
+
+
+@kernel
+def _fits(lex, room, dfa):  # type: ignore[no-untyped-def]  # numba
+    """Whether there is room to end the string from a place."""
+    return lex < DFA or dfa[lex & INDEX, SHORTEST] <= room
 
 
 @kernel
@@ -179,12 +189,12 @@ def _step_utf8(byte, state):  # type: ignore[no-untyped-def]  # numba
 
 
 @kernel
-def _step_escape(byte, lex, esc, tries, dfa, ranges):  # type: ignore[no-untyped-def]  # numba
+def _step_escape(byte, lex, esc, room, tries, dfa, ranges):  # type: ignore[no-untyped-def]  # numba
     """One byte of an escape: (result, lex, esc); esc is 0 once the character is whole."""
     mode, digits, value = esc >> MODE_SHIFT, (esc >> DIGITS_SHIFT) & 7, esc & VALUE
     if mode == AFTER_BACKSLASH:
         if byte == 0x75:
-            return (ALIVE if _any_unit(lex, tries, dfa, ranges, 0, 0xFFFF) else DEAD), lex, FIRST_UNIT << MODE_SHIFT
+            return (ALIVE if _any_unit(lex, room, tries, dfa, ranges, 0, 0xFFFF) else DEAD), lex, FIRST_UNIT << MODE_SHIFT
         if SHORT[byte] == 0:
             return DEAD, lex, esc
         lex = feed(SHORT[byte], lex, tries, dfa, ranges)
@@ -197,23 +207,23 @@ def _step_escape(byte, lex, esc, tries, dfa, ranges):  # type: ignore[no-untyped
         return DEAD, lex, esc
     digits += 1
     if mode == FIRST_UNIT:
-        return _first_unit((value << 4) | HEX[byte], digits, lex, tries, dfa, ranges)
+        return _first_unit((value << 4) | HEX[byte], digits, lex, room, tries, dfa, ranges)
     # The low unit's top digit is D, so 12 bits hold the other three.
     if digits == 1:
         if HEX[byte] != 0xD:
             return DEAD, lex, esc
         return ALIVE, lex, (LOW_UNIT << MODE_SHIFT) | (1 << DIGITS_SHIFT) | value
     high, low = value >> 12, ((value & 0xFFF) << 4) | HEX[byte]
-    return _low_unit(high, low, digits, lex, tries, dfa, ranges)
+    return _low_unit(high, low, digits, lex, room, tries, dfa, ranges)
 
 
 @kernel
-def _first_unit(value, digits, lex, tries, dfa, ranges):  # type: ignore[no-untyped-def]  # numba
+def _first_unit(value, digits, lex, room, tries, dfa, ranges):  # type: ignore[no-untyped-def]  # numba
     if digits < 4:
         left = 4 * (4 - digits)
-        alive = _any_unit(lex, tries, dfa, ranges, value << left, (value << left) | ((1 << left) - 1))
+        alive = _any_unit(lex, room, tries, dfa, ranges, value << left, (value << left) | ((1 << left) - 1))
         return (ALIVE if alive else DEAD), lex, (FIRST_UNIT << MODE_SHIFT) | (digits << DIGITS_SHIFT) | value
-    if not _any_unit(lex, tries, dfa, ranges, value, value):
+    if not _any_unit(lex, room, tries, dfa, ranges, value, value):
         return DEAD, lex, 0
     if 0xD800 <= value <= 0xDBFF:
         return ALIVE, lex, (AFTER_HIGH << MODE_SHIFT) | (value - 0xD800)
@@ -222,12 +232,12 @@ def _first_unit(value, digits, lex, tries, dfa, ranges):  # type: ignore[no-unty
 
 
 @kernel
-def _low_unit(high, low, digits, lex, tries, dfa, ranges):  # type: ignore[no-untyped-def]  # numba
+def _low_unit(high, low, digits, lex, room, tries, dfa, ranges):  # type: ignore[no-untyped-def]  # numba
     """`low` holds the digits after the D; a low surrogate is DC00 to DFFF."""
     left = 4 * (4 - digits)
     least, most = max(low << left, 0xC00), (low << left) | ((1 << left) - 1)
     base = 0x10000 + (high << 10) - 0xC00
-    if most < 0xC00 or not _any_content(lex, tries, dfa, ranges, base + least, base + most):
+    if most < 0xC00 or not _any_content(lex, room, tries, dfa, ranges, base + least, base + most):
         return DEAD, lex, 0
     if digits < 4:
         return ALIVE, lex, (LOW_UNIT << MODE_SHIFT) | (digits << DIGITS_SHIFT) | (high << 12) | low
@@ -257,34 +267,36 @@ def feed(character, lex, tries, dfa, ranges):  # type: ignore[no-untyped-def]  #
 
 
 @kernel
-def _any_short(lex, tries, dfa, ranges):  # type: ignore[no-untyped-def]  # numba
+def _any_short(lex, room, tries, dfa, ranges):  # type: ignore[no-untyped-def]  # numba
     """Whether a short escape leads on."""
     for letter in range(256):
-        if SHORT[letter] != 0 and step_content(SHORT[letter], lex, tries, dfa, ranges) >= 0:
-            return True
+        if SHORT[letter] != 0:
+            after = step_content(SHORT[letter], lex, tries, dfa, ranges)
+            if after >= 0 and _fits(after, room - 1, dfa):
+                return True
     return False
 
 
 @kernel
-def _any_unit(lex, tries, dfa, ranges, least, most):  # type: ignore[no-untyped-def]  # numba
+def _any_unit(lex, room, tries, dfa, ranges, least, most):  # type: ignore[no-untyped-def]  # numba
     """Whether a first \\u unit between `least` and `most` leads on, alone or as a high surrogate."""
-    if least < 0xD800 and _any_content(lex, tries, dfa, ranges, least, min(most, 0xD7FF)):
+    if least < 0xD800 and _any_content(lex, room, tries, dfa, ranges, least, min(most, 0xD7FF)):
         return True
-    if most > 0xDFFF and _any_content(lex, tries, dfa, ranges, max(least, 0xE000), most):
+    if most > 0xDFFF and _any_content(lex, room, tries, dfa, ranges, max(least, 0xE000), most):
         return True
     high, last = max(least, 0xD800), min(most, 0xDBFF)
     if high > last:
         return False
-    return _any_content(lex, tries, dfa, ranges, 0x10000 + ((high - 0xD800) << 10), 0x103FF + ((last - 0xD800) << 10))
+    return _any_content(lex, room, tries, dfa, ranges, 0x10000 + ((high - 0xD800) << 10), 0x103FF + ((last - 0xD800) << 10))
 
 
 @kernel
-def _any_content(lex, tries, dfa, ranges, least, most):  # type: ignore[no-untyped-def]  # numba
+def _any_content(lex, room, tries, dfa, ranges, least, most):  # type: ignore[no-untyped-def]  # numba
     """Whether a character between `least` and `most` that may be written as \\u leads on."""
     if lex >= DFA:
         for i in range(dfa[lex & INDEX, RANGE_FIRST], dfa[lex & INDEX, RANGE_STOP]):
             low, high = max(least, ranges[i, 0]), min(most, ranges[i, 1])
-            if low <= high and _may_escape(low, high, ranges):
+            if low <= high and ranges[i, 2] <= room and _may_escape(low, high, ranges):
                 return True
         return False
     if lex < TRIE or tries[lex & INDEX, FALLBACK]:

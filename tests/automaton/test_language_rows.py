@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import json
 import random
 from functools import cache
 
 import pytest
+from jsonschema import Draft202012Validator
 
-from constrained import Vocabulary
+from constrained import CompileOptions, Vocabulary, compile_json_schema
 from constrained.automaton.language_rows import LanguageRows
+from constrained.options import Spelling
 from tests.grammars import AWKWARD, grammar_of
 from tests.test_matcher import allowed_by_mask, allowed_by_trying
 
@@ -85,3 +88,62 @@ def test_grammars_that_come_to_the_same_place_share_its_row(monkeypatch: pytest.
     second = grammar_of({"type": "string", "pattern": "^z[a-c]{9}$"}).matcher()
     assert second.accept_bytes(b'"z')
     assert second.mask_row() is row
+
+
+COUNTED = [
+    ("^[a-z]+$", 9), ("^[^:]+:[^:]+$", 12), ("^foo.*bar$", 9), ("^(ab)*c$", 11), ("^[a-z0-9é]*$", 40), ("^(é|中x|😀yz)*$", 10),
+    ("^[ -~]{3}é", 15), ("^\\S(.*\\S)?$", 13), ("^[\\u0080-\\uffff]*foo$", 10), ("^([^\\n]{2}|[0-9]{3})+$", 10),
+    ("^[a-z ]{2,14}$", 99),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("pattern", "most"), COUNTED)
+@pytest.mark.parametrize("spelling", ["default", "permissive"])
+def test_lengths_that_are_counted_beside_a_language(pattern: str, most: int, spelling: Spelling) -> None:
+    """Each row is what brute force finds, and what is walked at random is a valid string in the end: no step is a dead end."""
+    vocabulary, pick = wordy_vocabulary(), random.Random(pattern)
+    schema = {"type": "string", "pattern": pattern, "maxLength": most}
+    grammar = compile_json_schema(schema, vocabulary, CompileOptions(spelling=spelling))
+    lengths = set()
+    for _ in range(25):
+        matcher = grammar.matcher()
+        assert matcher.accept_bytes(b'"')
+        while not matcher.is_terminated:
+            allowed = sorted(allowed_by_mask(matcher, vocabulary))
+            if pick.random() < 0.4:
+                assert set(allowed) == allowed_by_trying(matcher, vocabulary), matcher.text
+            longest = [token for token in allowed if len(vocabulary.token_bytes[token]) > 2]
+            assert matcher.accept_token(pick.choice(longest if longest and pick.random() < 0.5 else allowed)), matcher.text
+        value = json.loads(matcher.text)
+        assert Draft202012Validator(schema).is_valid(value), value
+        lengths.add(len(value))
+    assert max(lengths) > min(most, 14) - 4, lengths
+
+
+def test_a_counted_length_is_no_state_for_each_character() -> None:
+    """The automaton of the rest serves every length, and every length far from the end has the same row."""
+    grammar = grammar_of({"type": "string", "pattern": "^[a-z]+$", "maxLength": 5000}, wordy_vocabulary())
+    matcher = grammar.matcher()
+    assert matcher.accept_bytes(b'"a')
+    row = matcher.mask_row()
+    assert matcher.accept_bytes(b"b" * 4000)
+    assert matcher.mask_row() is row
+    assert matcher.accept_bytes(b"b" * 999)
+    allowed = allowed_by_mask(matcher, wordy_vocabulary())
+    assert {wordy_vocabulary().token_bytes[token] for token in allowed} == {b'"'}
+
+
+def test_closings_leave_room_for_the_rest() -> None:
+    for pattern, most in COUNTED:
+        matcher = grammar_of({"type": "string", "pattern": pattern, "maxLength": most}, wordy_vocabulary()).matcher()
+        pick = random.Random(most)
+        assert matcher.accept_bytes(b'"')
+        for _ in range(6):
+            ending = matcher.fork()
+            while not ending.is_terminated:
+                assert ending.accept_token(ending.closing_token()), (pattern, ending.text)
+            assert len(json.loads(ending.text)) <= most
+            allowed = sorted(allowed_by_mask(matcher, wordy_vocabulary()))
+            matcher.accept_token(pick.choice(allowed))
+            if matcher.is_terminated:
+                break

@@ -86,6 +86,20 @@ def length_bounds(term: Term) -> tuple[int, float] | None:
     return (0, 0) if term is EMPTY else None
 
 
+def apart_from_length(term: Term) -> tuple[Term, int] | None:
+    """An exact term and an upper length whose intersection `term` is, where they are seen at once."""
+    if isinstance(term, Repeat) and isinstance(term.body, Chars) and term.low < term.high < inf:
+        return repeat(term.body, term.low, inf), int(term.high)
+    if not isinstance(term, And):
+        return None
+    for length in term.members:
+        low, high = length_bounds(length) or (0, inf)
+        if high < inf:
+            core = intersection(member for member in term.members if member is not length)
+            return (core, int(high)) if core.exact and low <= core.min_len else None
+    return None
+
+
 def _pack(members: dict[int, Term], kind: type[Or] | type[And], nothing: Term) -> Term:
     if len(members) < 2:
         return next(iter(members.values()), nothing)

@@ -96,6 +96,19 @@ class Language:
         """The number of code points of a shortest string."""
         return explore.shortest_len(self._term)
 
+    def apart_from_length(self) -> tuple[Language, int] | None:
+        """`(core, most)` where these are the strings of `core` of at most `most` code points.
+
+        None where no such parts are seen, or where it would take a search to tell how short the strings of `core` are.
+        """
+        found = boolean.apart_from_length(self._term)
+        return None if found is None else (Language(found[0]), found[1])
+
+    @property
+    def known_shortest_len(self) -> int | None:
+        """`shortest_len` where it takes no search to tell."""
+        return int(self._term.min_len) if self._term.exact else self._term.shortest_len
+
     @property
     def is_finite(self) -> bool:
         return explore.is_finite(self._term)
