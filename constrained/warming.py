@@ -10,6 +10,7 @@ import gc
 from typing import Any
 
 from constrained.automaton.cuts import ASKED_BEFORE
+from constrained.automaton.strings import FREE
 from constrained.automaton.vocabulary_rows import rows_of
 from constrained.batch import BatchMatcher
 from constrained.compiled import CompiledGrammar, compile_json_schema
@@ -102,6 +103,9 @@ def _fill(vocabulary: Vocabulary) -> None:
             values = _NUMBERS if name in ("integer", "number", "positive", "parts") else (b'"a b"', b"true", b"null")
             for value in values:
                 _spell(grammar, b'{"%s": [%s, %s]' % (name.encode(), value, value))
+    strings, _ = rows_of(vocabulary).strings("default")
+    for room in range(strings.max_len + 1):
+        strings.row(FREE, 0, 0, room)
     for name, examples in _FORMATS.items():
         for example in examples:
             _spell(grammar, b'{"%s": ["%s"' % (name.encode(), example.encode()))

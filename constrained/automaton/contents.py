@@ -55,8 +55,7 @@ class Contents:
         self.lock = threading.RLock()
         self._languages: list[Language | None] = []
         self._index: dict[Language, int] = {}
-        # The most characters that must still come anywhere, as far as that is known.
-        self.most_needed = 0
+        self._targets: dict[int, set[int]] = {}
         self._inner: dict[tuple[Span, ...], int] = {}
 
     def lex(self, language: Language) -> int:
@@ -75,18 +74,22 @@ class Contents:
     def _add(self, language: Language | None, needed: int) -> int:
         index = self.table.add()
         self.table.array[index, RUN:BYTE_0] = 0
-        self._set_needed(index, needed)
+        self.table.cells[index * LANGUAGE_COLUMNS + SHORTEST] = needed
         self._languages.append(language)
         return index
-
-    def _set_needed(self, index: int, needed: int) -> None:
-        self.table.cells[index * LANGUAGE_COLUMNS + SHORTEST] = needed
-        if needed < UNCOUNTED:
-            self.most_needed = max(self.most_needed, needed)
 
     def needed(self, lex: int) -> int:
         """How many characters must still come at least from a place; `UNCOUNTED` where that is not known."""
         return self.table.cells[(lex & strings.INDEX) * LANGUAGE_COLUMNS + SHORTEST] if lex >= strings.DFA else 0
+
+    def most_needed(self, lex: int) -> int:
+        """The most characters that must still come at any place that is known to lie behind a place, or at itself."""
+        seen, pending = {lex & strings.INDEX}, [lex & strings.INDEX]
+        while pending:
+            new = self._targets.get(pending.pop(), _NOTHING) - seen
+            seen |= new
+            pending += new
+        return max(self.needed(strings.DFA | index) for index in seen)
 
     def language(self, index: int) -> Language | None:
         """The language that a row stands for; None inside a character."""
@@ -116,7 +119,7 @@ class Contents:
         if self.needed(strings.DFA | index) < UNCOUNTED:
             for (_, _, after), (_, _, lex) in zip(steps, spans, strict=True):
                 if self.needed(lex) == UNCOUNTED:
-                    self._set_needed(lex & strings.INDEX, after.shortest_len() or 0)
+                    self.table.cells[(lex & strings.INDEX) * LANGUAGE_COLUMNS + SHORTEST] = after.shortest_len() or 0
         first = self.ranges.size
         for low, high, lex in spans:
             self.ranges.add((low, high, self.needed(lex) + 1))
@@ -129,6 +132,7 @@ class Contents:
         for byte, lex in edges.items():
             row[BYTE_0 + byte] = lex
         self._wide[index] = _widest(spans)
+        self._targets[index] = {lex & strings.INDEX for _, _, lex in spans if lex >= strings.DFA}
         row[ENDS] = int(language.accepts_empty)
 
     def look_ahead(self, lex: int) -> None:
@@ -212,6 +216,7 @@ _LEADS = sorted(
     for (least, most, lead), shift in zip(_WIDTHS, (6, 12, 18), strict=True)
     for part in range(least >> shift, (most >> shift) + 1)
 )
+_NOTHING: frozenset[int] = frozenset()
 _ALL = (1 << (32 * LOOP_WORDS)) - 1
 
 

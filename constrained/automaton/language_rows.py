@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections import OrderedDict
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,13 +21,13 @@ MAX_ROWS = 2048
 MANY = 70  # of ASCII's 95 printable characters
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Place:
-    """The row of a place where any number of characters may come, and those of less room than `reach`."""
+    """The row of a place where any number of characters may come, and those of less room than `reach` (0: not known yet)."""
 
     free: Onto
-    reach: int
-    limited: dict[int, Onto]
+    reach: int = 0
+    limited: dict[int, Onto] = field(default_factory=dict)
 
 
 class LanguageRows:
@@ -57,7 +57,11 @@ class LanguageRows:
 
     def reach(self, contents: Contents, lex: int) -> int:
         """The room from which on more makes no difference to a place's row: tokens are no longer."""
-        return self._place(contents, lex).reach
+        place = self._place(contents, lex)
+        if place.reach == 0:
+            with contents.lock:
+                place.reach = self._strings.max_len + contents.most_needed(lex)
+        return place.reach
 
     def limited_row(self, contents: Contents, lex: int, room: int) -> Onto:
         """The row of a place where at most `room` characters may still come."""
@@ -73,7 +77,7 @@ class LanguageRows:
             found = self._places.get((contents, lex))
             if found is None:
                 free = self._scan(contents, lex)
-                found = self._places[contents, lex] = Place(free, self._strings.max_len + contents.most_needed, {})
+                found = self._places[contents, lex] = Place(free)
                 if len(self._places) > MAX_ROWS:
                     self._places.popitem(last=False)
             return found

@@ -265,7 +265,7 @@ class Masks:
         """A string of a language: the shared row of its inside, and a walk of the suffixes behind its quote."""
         lex, _, _, room, local, cell = thread
         suffixes, contents = self._strings.place(strings.FREE, 0).suffixes, self._automaton.contents
-        is_free = room >= self._languages.reach(contents, lex)
+        is_free = room >= strings.UNBOUNDED or room >= self._languages.reach(contents, lex)
         inside = self._languages.row(contents, lex) if is_free else self._languages.limited_row(contents, lex, room)
         return self._string_row(local, strings.VALUE_TAG, cell, inside, suffixes)
 
