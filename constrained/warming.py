@@ -10,7 +10,7 @@ import gc
 from typing import Any
 
 from constrained.automaton.cuts import ASKED_BEFORE
-from constrained.automaton.strings import FREE
+from constrained.automaton.strings import AFTER_BACKSLASH, FIRST_UNIT, FREE, MODE_SHIFT
 from constrained.automaton.vocabulary_rows import rows_of
 from constrained.batch import BatchMatcher
 from constrained.compiled import CompiledGrammar, compile_json_schema
@@ -22,7 +22,7 @@ _TOUR: dict[str, Any] = {
     "type": "object",
     "properties": {
         "name": {"enum": ["blue", "blau", "bleu"]},
-        "code": {"type": "string", "pattern": "^[a-z]{2}[0-9é]+$"},
+        "code": {"type": "string", "pattern": "^[a-z]{2}[0-9é]+$", "maxLength": 6},
         "when": {"type": "string", "format": "date-time"},
         "text": {"type": "string", "minLength": 2, "maxLength": 40, "not": {"enum": ["ab"]}},
         "size": {"type": "number", "minimum": 0.5},
@@ -106,6 +106,12 @@ def _fill(vocabulary: Vocabulary) -> None:
     strings, _ = rows_of(vocabulary).strings("default")
     for room in range(strings.max_len + 1):
         strings.row(FREE, 0, 0, room)
+    for place, escape in [
+        *((state, 0) for state in range(1, 8)),
+        (0, AFTER_BACKSLASH << MODE_SHIFT),
+        (0, FIRST_UNIT << MODE_SHIFT),
+    ]:
+        strings.row(FREE | place, escape, 0, strings.max_len)
     for name, examples in _FORMATS.items():
         for example in examples:
             _spell(grammar, b'{"%s": ["%s"' % (name.encode(), example.encode()))

@@ -25,6 +25,7 @@ more = {
     "unique": {"type": "array", "uniqueItems": True, "maxItems": 3, "contains": {"type": "integer"}},
     "counts": {"minProperties": 2, "maxProperties": 4, "propertyNames": {"maxLength": 5}},
     "formats": {"enum": [1, "a"], "not": {"const": 1}},
+    "lengths": {"type": "string", "pattern": "^[a-z]+1*$", "maxLength": 9},
     "times": {"type": "string", "format": "ipv6"},
     "numbers": {"type": "number", "exclusiveMinimum": -3, "maximum": 1e9},
 }
