@@ -145,7 +145,7 @@ class Masks:
             unsure += row.notes.unsure
         if len(rows) == 1 and not state.is_accepting and not unsure and not out[0]:
             return rows[0].row
-        scratch, nothing = self._shared.scratches.here(), self._shared.nothing
+        scratch, base = self._shared.scratches.here(), rows[0].row
         for row, taken in zip(rows, out, strict=True):
             part = row.row.at
             if taken:
@@ -162,8 +162,9 @@ class Masks:
             raise
         if state.is_accepting:
             set_bits(scratch.words, self._shared.eos)
-        count, one, two = joining.gather(scratch.arena.address, nothing.at, self._shared.everything.at, 0, 0, False)
-        return self._row(scratch, nothing, count, (one, two))
+        everything = self._shared.everything.at
+        count, one, two = joining.gather(scratch.arena.address, base.at, everything, *base.digest, True)
+        return self._row(scratch, base, count, (one, two))
 
     def _seen_keys(self, thread: Thread, row: ThreadRow, prefix: bytes, unsure: list[Int32]) -> list[Int32]:
         """The tokens of a thread that end a key which its frame has; `prefix` is the open key as written.
