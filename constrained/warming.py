@@ -28,13 +28,25 @@ _TOUR: dict[str, Any] = {
         "size": {"type": "number", "minimum": 0.5},
         "list": {"type": "array", "items": {"type": ["integer", "null"]}, "minItems": 2, "uniqueItems": True},
         "more": {"type": "object", "patternProperties": {"^x": {"type": "boolean"}}, "additionalProperties": True},
+        "kind": {
+            "anyOf": [
+                {
+                    "type": "object",
+                    "properties": {"a": {"type": "string", "maxLength": 5 + index}, f"b{index}": {"type": "integer"}},
+                    "required": ["a", f"b{index}"],
+                    "additionalProperties": False,
+                }
+                for index in range(5)
+            ]
+        },
         "next": {"anyOf": [{"type": "null"}, {"$ref": "#"}]},
     },
-    "required": ["name", "code", "when", "text", "size", "list", "more", "next"],
+    "required": ["name", "code", "when", "text", "size", "list", "more", "kind", "next"],
 }
 _DOCUMENT = (
     b'{"name": "blue", "code": "ab1\\u00e9", "when": "2024-02-29T10:00:00Z", "text": "a \\"b\\" \xc3\xa9", "size": 1.5, '
-    b'"list": [1, null], "more": {"xa": true, "y": [{}], "z": 1e2}, "next": null, "a": 1, "b": {"c": []}}'
+    b'"list": [1, null], "more": {"xa": true, "y": [{}], "z": 1e2}, "kind": {"a": "x", "b3": 1}, "next": null, '
+    b'"a": 1, "b": {"c": []}}'
 )
 
 

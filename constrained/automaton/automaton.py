@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import threading
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -24,6 +25,8 @@ from constrained.grammar.nodes import Nodes
 from constrained.options import CompileOptions
 from constrained.tokens.rows import MaskRow
 
+# From how many threads on they are run in one call, and through how many bytes at most.
+MANY_THREADS, MAX_TOGETHER = 4, 64
 # (lex, esc, need, room, local, cell), as the kernel has it.
 Thread = tuple[int, int, int, int, int, int]
 
@@ -114,7 +117,10 @@ class Automaton:
                     return after, False
             threads: list[Thread] = []
             depends = False
-            for thread in state.threads:
+            left: Sequence[Thread] = state.threads
+            if len(left) >= MANY_THREADS and len(data) <= MAX_TOGETHER:
+                left = self._run_all(state.threads, len(data), threads)
+            for thread in left:
                 depends |= self._run(thread, data, history, threads)
             return (self._intern(threads) if threads else None), depends
 
@@ -137,6 +143,25 @@ class Automaton:
         if num_cells > scratch:
             cell = cells.adopt(cell, scratch)
         return self._intern([(lex, esc, need, room, local, cell)])
+
+    def _run_all(self, threads: tuple[Thread, ...], stop: int, ended: list[Thread]) -> list[Thread]:
+        """Many threads through the data that is loaded: `ended` takes what they become; those that need Python's help."""
+        after, results = np.array(threads, np.int64), np.empty(len(threads), np.int64)
+        cells = self.cells
+        scratch = cells.table.size
+        cells.table.reserve(len(threads) * (stop + 1) + 16)
+        num_cells = stepping.run_all(self.arena.address, stop, scratch, after, results)
+        rest = []
+        for thread, result, (lex, esc, need, room, local, cell) in zip(threads, results.tolist(), after.tolist(), strict=True):
+            if result == strings.ALIVE:
+                ended.append((lex, esc, need, room, local, cell))
+            elif result != strings.DEAD:
+                rest.append(thread)
+        if num_cells > scratch:
+            # Scratch cells are read first: those that are adopted are written over them.
+            chains = [cells.chain(thread[5], scratch) for thread in ended]
+            ended[:] = [(*thread[:5], cells.push_all(*chain)) for thread, chain in zip(ended, chains, strict=True)]
+        return rest
 
     def _run(self, thread: Thread, data: bytes, history: bytes | bytearray, ended: list[Thread]) -> bool:
         """One thread through `data`, which is loaded: `ended` takes the threads it becomes; whether `history` was asked."""

@@ -66,13 +66,22 @@ class Cells:
 
     def adopt(self, cell: int, scratch: int) -> int:
         """The interned cell for one that the kernel made: cells from `scratch` on are the kernel's."""
+        return self.push_all(*self.chain(cell, scratch))
+
+    def chain(self, cell: int, scratch: int) -> tuple[int, list[int]]:
+        """The interned cell below one that the kernel made, and the local states that those above it return to."""
         chain: list[int] = []
         made = self.table.array
         while cell >= scratch:
             parent, local, _ = made[cell].tolist()
             chain.append(local)
             cell = parent
-        for local in reversed(chain):
+        chain.reverse()
+        return cell, chain
+
+    def push_all(self, cell: int, locals_: list[int]) -> int:
+        """The cell above `cell` that returns to each of some local states in turn."""
+        for local in locals_:
             cell = self.push(cell, local)
         return cell
 

@@ -9,7 +9,7 @@ the frame has that key already, and the few that end more than one key are asked
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 
@@ -32,6 +32,8 @@ Int32 = NDArray[np.int32]
 ReadKey = Callable[[int, int], tuple[bytes, Int32]]
 MAX_THREAD_ROWS = 4096
 MAX_PREFIX_ROWS = 4
+# From how many threads on they are walked together; how, beside the lexeme position of their gap (`Masks._walk_of`).
+MANY_THREADS, WHOLE, BY_ITSELF = 3, -1, -2
 MAX_STACK_ROWS = 64
 
 
@@ -91,18 +93,62 @@ class Masks:
         if state.row is not None:
             return state.row
         with self._automaton.lock:
+            if len(state.threads) >= MANY_THREADS and not any(
+                self._automaton.cells.seen[thread[5]] for thread in state.threads
+            ):
+                return self._settled(state, *self._together(state.threads), history)
             rows = [self._thread_row(thread) for thread in state.threads]
             if len(rows) > 1 or state.is_accepting or rows[0].notes.unsure or self._automaton.cells.seen[state.threads[0][5]]:
-                return self._settled(state, rows, history)
+                return self._settled(state, state.threads, rows, history)
             state.row = rows[0].row
             return rows[0].row
 
-    def _settled(self, state: State, rows: list[ThreadRow], history: bytes | bytearray) -> MaskRow:
-        """The row of a state of which the history may decide."""
+    def _together(self, threads: Sequence[Thread]) -> tuple[list[Thread], list[ThreadRow]]:
+        """The rows of many threads: those that are walked alike in one walk. Each row with a thread that stands for it."""
+        groups: dict[tuple[int, int], list[Thread]] = {}
+        for thread in threads:
+            groups.setdefault((self._walk_of(thread), thread[5]), []).append(thread)
+        standing, rows = [], []
+        for (walk, cell), alike in groups.items():
+            if walk == BY_ITSELF or len(alike) == 1:
+                standing += alike
+                rows += [self._thread_row(thread) for thread in alike]
+            else:
+                standing.append(alike[0])
+                rows.append(self._walk_all(walk, cell, alike))
+        return standing, rows
+
+    def _walk_of(self, thread: Thread) -> int:
+        """How the row of a thread is found: by a walk of the whole vocabulary, `BY_ITSELF`, or that of its gap."""
+        lex, esc = thread[0], thread[1]
+        if lex < strings.FREE:
+            kind = self._automaton.plain.key(lex)[0]
+            return lex if kind in ("space", "any") else BY_ITSELF if kind in ("number", "literal") else WHOLE
+        shares = lex < strings.TRIE or (esc == 0 and (self._automaton.falls_back(lex) or self._automaton.contents.begins(lex)))
+        return BY_ITSELF if shares else WHOLE
+
+    def _walk_all(self, walk: int, cell: int, threads: list[Thread]) -> ThreadRow:
+        scratch = self._shared.scratches.here()
+        if len(threads) > scratch.size:
+            scratch.reserve(2 * len(threads))
+        if walk == WHOLE:
+            trie, onto, stripped, cuts = self._shared.trie, self._alone, b"", None
+            items = [(0, *thread, -1, 0) for thread in threads]
+        else:
+            trie, stripped, cuts = self._shared.gaps.stripped, WHITESPACE, self._cuts
+            onto = self._shared.gaps.row(self._automaton.plain.key(walk))
+            items = [(0, self._automaton.locals.nothing, 0, 0, 0, thread[4], cell, -1, 0) for thread in threads]
+        scratch.items[: len(items), : stepping.WHY] = items
+        walked = self._walker.from_items(scratch, trie, len(items), cell, onto, cuts=cuts)
+        row = self._row(scratch, onto.base, walked.num_entries, walked.digest)
+        return ThreadRow(row, self._notes(trie, walked, cell, stripped))
+
+    def _settled(self, state: State, threads: Sequence[Thread], rows: list[ThreadRow], history: bytes | bytearray) -> MaskRow:
+        """The row of a state of which the history may decide, from the rows of `threads`."""
         prefix = self._key_prefix(state, history)
         asks = any(row.notes.asks for row in rows)
         if prefix is None or asks:
-            built = self._build(state, rows, prefix or b"", history)
+            built = self._build(state, threads, rows, prefix or b"", history)
             if prefix is None and not asks:
                 state.row = built
             return built
@@ -111,7 +157,7 @@ class Masks:
             known = state.prefix_rows = {}
         row = known.get(prefix)
         if row is None:
-            row = known[prefix] = self._build(state, rows, prefix, history)
+            row = known[prefix] = self._build(state, threads, rows, prefix, history)
         return row
 
     def next_bytes(self, state: State, history: bytes | bytearray) -> list[int]:
@@ -137,10 +183,12 @@ class Masks:
     def _in_free_key(self, thread: Thread) -> bool:
         return thread[0] >= strings.FREE and self._automaton.locals.is_key(thread[4])
 
-    def _build(self, state: State, rows: list[ThreadRow], prefix: bytes, history: bytes | bytearray) -> MaskRow:
+    def _build(
+        self, state: State, threads: Sequence[Thread], rows: list[ThreadRow], prefix: bytes, history: bytes | bytearray
+    ) -> MaskRow:
         unsure: list[Int32] = []
         out: list[list[Int32]] = []
-        for thread, row in zip(state.threads, rows, strict=True):
+        for thread, row in zip(threads, rows, strict=True):
             out.append(self._seen_keys(thread, row, prefix, unsure))
             unsure += row.notes.unsure
         if len(rows) == 1 and not state.is_accepting and not unsure and not out[0]:

@@ -14,7 +14,7 @@ import numpy as np
 from constrained.automaton import strings, tables
 from constrained.automaton.strings import ALIVE, EXIT, FREE_TAG, INDEX, PLAIN, step_string
 from constrained.automaton.tables import BLOCK_SHIFT, BYTE_CLASS, CLASS_BYTES, NUM_CLASSES
-from constrained.tokens.jit import int32_array, int32_table, int64_array, kernel, uint8_array
+from constrained.tokens.jit import int32_array, int32_table, int64_array, kernel, uint8_array, unowned
 
 # Results of `step` beside DEAD and ALIVE.
 DEAD = strings.DEAD
@@ -151,6 +151,24 @@ def run(machine, position, stop, num_cells, lex, esc, need, room, local, cell): 
             break
         position += 1
     return result, position, which, num_cells, lex, esc, need, room, local, cell
+
+
+@kernel
+def run_all(machine, stop, num_cells, threads, results):  # type: ignore[no-untyped-def]  # numba
+    """`run` from the beginning of the data for each of `threads` int64 [n, 6], in place; returns `num_cells`.
+
+    Where `results` int64 [n] is not ALIVE, the thread is as before.
+    """
+    threads, results = unowned(threads), unowned(results)
+    for i in range(len(threads)):
+        results[i], _, _, num_cells, lex, esc, need, room, local, cell = run(
+            machine, 0, stop, num_cells,
+            threads[i, 0], threads[i, 1], threads[i, 2], threads[i, 3], threads[i, 4], threads[i, 5],
+        )  # fmt: skip
+        if results[i] == ALIVE:
+            threads[i, 0], threads[i, 1], threads[i, 2] = lex, esc, need
+            threads[i, 3], threads[i, 4], threads[i, 5] = room, local, cell
+    return num_cells
 
 
 @kernel

@@ -120,9 +120,9 @@ class Walker:
             scratch.num_wanted[0] = 0
         return walked
 
-    def from_items(self, scratch: Scratch, trie: Trie, count: int, own: int, onto: Onto) -> Walked:
+    def from_items(self, scratch: Scratch, trie: Trie, count: int, own: int, onto: Onto, *, cuts: Cuts | None = None) -> Walked:
         """The same for the scratch's first `count` items; `own` is the cell of the state that they belong to."""
-        return self._walk(scratch, trie, 0, count, own, -1, _NOWHERE, 0, onto)
+        return self._walk(scratch, trie, 0 if cuts is None else cuts.at, count, own, -1, _NOWHERE, 0, onto)
 
     def _walk(
         self,
