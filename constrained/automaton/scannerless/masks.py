@@ -48,6 +48,7 @@ class TextMasks:
         self._machine = machine
         self._shared: VocabularyRows = rows_of(vocabulary)
         self._parts = parts_of(vocabulary)
+        machine.borrowed.append(self._parts)
         self._documents: OrderedDict[tuple[int, int], Part] = OrderedDict()
         self._blank: OrderedDict[int, Part] = OrderedDict()
         self._made: OrderedDict[tuple[int, int], Part] = OrderedDict()

@@ -57,7 +57,7 @@ class Part:
 class Parts:
     """Walks over one vocabulary, and the parts of terminals, which all grammars share. Bounded, safe between threads."""
 
-    def __init__(self, trie: Trie, num_words: int, capacity: int = 4096) -> None:
+    def __init__(self, trie: Trie, num_words: int, capacity: int = 1024) -> None:
         self.trie = trie
         self.num_words = num_words
         self._capacity = capacity
