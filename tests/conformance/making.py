@@ -14,12 +14,22 @@ PATTERNS = ["^a", "b$", "^[a-c]{2,3}$", "^(?!ab)", "[0-9]"]
 
 
 def made(pick: random.Random, depth: int = 3) -> Any:
-    """A schema of 2020-12."""
+    """A schema of 2020-12; some refer to a part, which may refer to itself from its members and items."""
+    if pick.random() < 0.7:
+        return _made(pick, depth, "")
+    schema = _made(pick, depth, "#/$defs/part")
+    if isinstance(schema, dict):
+        schema["$defs"] = {"part": _made(pick, depth - 1, "#/$defs/part")}
+    return schema
+
+
+def _made(pick: random.Random, depth: int, part: str) -> Any:
+    """`part` is a reference that what lies a member or item deeper may be, where it is not empty."""
     if pick.random() < 0.05:
         return pick.random() < 0.7
     schema: dict[str, Any] = {}
     for _ in range(pick.randint(1, 3)):
-        schema |= _assertion(pick) if depth == 0 or pick.random() < 0.55 else _applicator(pick, depth - 1)
+        schema |= _assertion(pick) if depth <= 0 or pick.random() < 0.55 else _applicator(pick, depth - 1, part)
     return schema
 
 
@@ -47,9 +57,13 @@ def _assertion(pick: random.Random) -> dict[str, Any]:
     )
 
 
-def _applicator(pick: random.Random, depth: int) -> dict[str, Any]:
+def _applicator(pick: random.Random, depth: int, part: str) -> dict[str, Any]:
+    keyword = pick.choice([*_APPLICATORS, "contains", "if"])
+
     def one() -> Any:
-        return made(pick, depth)
+        if part and keyword in _DEEPER and pick.random() < 0.4:
+            return {"$ref": part}
+        return _made(pick, depth, part)
 
     def several() -> list[Any]:
         return [one() for _ in range(pick.randint(1, 3))]
@@ -57,7 +71,6 @@ def _applicator(pick: random.Random, depth: int) -> dict[str, Any]:
     def named() -> dict[str, Any]:
         return {name: one() for name in pick.sample(NAMES, 2)}
 
-    keyword = pick.choice([*_APPLICATORS, "contains", "if"])
     if keyword == "contains":
         counts = pick.choice([{}, {"minContains": 0}, {"minContains": 2}, {"maxContains": 1}])
         return {"contains": one(), **counts}
@@ -74,6 +87,8 @@ _APPLICATORS = {
     "items": "one", "prefixItems": "several", "allOf": "several", "anyOf": "several", "oneOf": "several", "not": "one",
     "dependentSchemas": "named", "unevaluatedProperties": "one", "unevaluatedItems": "one",
 }  # fmt: skip
+
+_DEEPER = ("properties", "patternProperties", "additionalProperties", "items", "prefixItems", "contains", "unevaluatedItems")
 
 # Without one of these a schema takes all that it took with it.
 ASSERTIONS = frozenset(
