@@ -126,24 +126,30 @@ class Parts:
     def walk(self, start: Edges, row: int, table: Table, fill: Callable[[int, int], None]) -> Part:
         """The part of the tokens below `start` that a row of `table` leads through; `fill(row, byte)` fills a step in."""
         with self._lock:
-            trie, edges = self.trie, start.edges
             words = np.zeros(self.num_words, np.uint32)
-            items = np.column_stack([np.full(len(edges), row, np.int32), edges, edges + 1]).astype(np.int32)
-            num_exits = 0
-            while len(items):
-                stack = np.concatenate([items, np.empty((trie.max_depth + 2, 3), np.int32)])
-                left, count, num_exits = walk(
-                    stack, len(items), table.array, words, self._pending, self._exits, num_exits, self._is_exit,
-                    trie.edge_first, trie.edge_byte, trie.edge_node, trie.first, trie.ids,
-                )  # fmt: skip
-                waiting = self._pending[:count]
-                asked = np.unique(waiting[:, 0].astype(np.int64) << 8 | trie.edge_byte[waiting[:, 1]])
-                for ask in asked.tolist():
-                    fill(ask >> 8, ask & 0xFF)
-                items = np.concatenate([stack[:left], np.column_stack([waiting, waiting[:, 1] + 1])])
-            exits = np.sort(self._exits[:num_exits])
-            self._is_exit[exits] = 0
+            try:
+                num_exits = self._walk(start.edges, row, table, fill, words)
+                exits = np.sort(self._exits[:num_exits])
+            finally:
+                self._is_exit[:] = 0
             return self.part(words, self.edges(exits))
+
+    def _walk(self, edges: Int32, row: int, table: Table, fill: Callable[[int, int], None], words: Words) -> int:
+        """Sets bits in `words`, and how many exits there are."""
+        trie, num_exits = self.trie, 0
+        items = np.column_stack([np.full(len(edges), row, np.int32), edges, edges + 1]).astype(np.int32)
+        while len(items):
+            stack = np.concatenate([items, np.empty((trie.max_depth + 2, 3), np.int32)])
+            left, count, num_exits = walk(
+                stack, len(items), table.array, words, self._pending, self._exits, num_exits, self._is_exit,
+                trie.edge_first, trie.edge_byte, trie.edge_node, trie.first, trie.ids,
+            )  # fmt: skip
+            waiting = self._pending[:count]
+            asked = np.unique(waiting[:, 0].astype(np.int64) << 8 | trie.edge_byte[waiting[:, 1]])
+            for ask in asked.tolist():
+                fill(ask >> 8, ask & 0xFF)
+            items = np.concatenate([stack[:left], np.column_stack([waiting, waiting[:, 1] + 1])])
+        return num_exits
 
 
 def _names(words: Words) -> Int32:

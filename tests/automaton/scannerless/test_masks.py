@@ -9,7 +9,9 @@ import pytest
 
 from constrained import CompiledGrammar, Vocabulary, compile_lark
 from constrained.automaton.scannerless import masks, parts
-from constrained.automaton.scannerless.scan import open_edges
+from constrained.automaton.scannerless.scan import BYTE_0, COLUMNS, ENDS, open_edges
+from constrained.automaton.tables import Table
+from constrained.errors import GrammarFuelError
 from constrained.tokens.trie import Trie
 from tests.grammars import random_choice
 from tests.oracles import allowed_by_mask, allowed_by_trying
@@ -77,6 +79,30 @@ def test_places_that_are_reached_in_many_ways_come_out_once() -> None:
     assert allowed_by_mask(matcher, vocabulary) == set(range(255, 294))
     assert matcher.accept_bytes(b"aaa")
     assert allowed_by_mask(matcher, vocabulary) == {97, *range(255, 294)}
+
+
+def test_a_walk_that_breaks_off_leaves_nothing_behind() -> None:
+    trie, table = Trie.build([b"a", b"aa", b"ab", b"aab"]), Table(COLUMNS)
+    start, broken = table.add(), True
+
+    def fill(row: int, byte: int) -> None:
+        nonlocal broken
+        if row > start and broken:
+            broken = False
+            raise GrammarFuelError("too much", "grammar", "A")
+        after = table.add()
+        table.array[after, ENDS] = 1
+        table.array[row, BYTE_0 + byte] = after
+
+    walked = parts.Parts(trie, 1)
+    with pytest.raises(GrammarFuelError):
+        walked.walk(walked.root, start, table, fill)
+    found = walked.walk(walked.root, start, table, fill)
+    words = np.zeros(1, np.uint32)
+    found.put(words)
+    assert words[0] == 0b1111
+    assert not found.exits  # all that follows is set already
+    assert not walked._is_exit.any()
 
 
 def test_edges_are_open_where_some_string_below_is_missing() -> None:
