@@ -11,6 +11,7 @@ from typing import Any
 from constrained.batch import BatchMatcher
 from constrained.compiled import CompiledGrammar, compile_json_schema
 from constrained.options import CompileOptions
+from constrained.text_grammars import compile_regex
 from constrained.tokens.vocabulary import Vocabulary
 
 # One of everything that has a kernel of its own; and regular expressions, the one format whose strings take long to learn.
@@ -44,6 +45,15 @@ def warm_up(vocabulary: Vocabulary) -> None:
         if options.whitespace == "flexible":
             _read(grammar)
         _close(grammar, batch)
+    _spell(compile_regex(r"ab+|[0-9]{2}", vocabulary))
+
+
+def _spell(grammar: CompiledGrammar) -> None:
+    """The shortest text of a grammar over raw text, with every mask on the way."""
+    matcher = grammar.matcher()
+    while not matcher.is_terminated:
+        _ = matcher.mask_row(), matcher.forced_tokens()
+        matcher.accept_token(matcher.closing_token())
 
 
 def _read(grammar: CompiledGrammar) -> None:
