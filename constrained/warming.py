@@ -15,15 +15,17 @@ from constrained.automaton.vocabulary_rows import rows_of
 from constrained.batch import BatchMatcher
 from constrained.compiled import CompiledGrammar, compile_json_schema
 from constrained.options import CompileOptions
+from constrained.text_grammars import compile_regex
 from constrained.tokens.vocabulary import Vocabulary
 
-# One of everything that has a kernel of its own.
+# One of everything that has a kernel of its own; and regular expressions, the one format whose strings take long to learn.
 _TOUR: dict[str, Any] = {
     "type": "object",
     "properties": {
         "name": {"enum": ["blue", "blau", "bleu"]},
         "code": {"type": "string", "pattern": "^[a-z]{2}[0-9é]+$", "maxLength": 6},
         "when": {"type": "string", "format": "date-time"},
+        "rule": {"type": "string", "format": "regex"},
         "text": {"type": "string", "minLength": 2, "maxLength": 40, "not": {"enum": ["ab"]}},
         "size": {"type": "number", "minimum": 0.5},
         "list": {"type": "array", "items": {"type": ["integer", "null"]}, "minItems": 2, "uniqueItems": True},
@@ -41,10 +43,11 @@ _TOUR: dict[str, Any] = {
         },
         "next": {"anyOf": [{"type": "null"}, {"$ref": "#"}]},
     },
-    "required": ["name", "code", "when", "text", "size", "list", "more", "kind", "next"],
+    "required": ["name", "code", "when", "rule", "text", "size", "list", "more", "kind", "next"],
 }
 _DOCUMENT = (
-    b'{"name": "blue", "code": "ab1\\u00e9", "when": "2024-02-29T10:00:00Z", "text": "a \\"b\\" \xc3\xa9", "size": 1.5, '
+    b'{"name": "blue", "code": "ab1\\u00e9", "when": "2024-02-29T10:00:00Z", '
+    b'"rule": "^[a-z]+(?:x|y){2,3}$", "text": "a \\"b\\" \xc3\xa9", "size": 1.5, '
     b'"list": [1, null], "more": {"xa": true, "y": [{}], "z": 1e2}, "kind": {"a": "x", "b3": 1}, "next": null, '
     b'"a": 1, "b": {"c": []}}'
 )
@@ -94,6 +97,7 @@ def warm_up(vocabulary: Vocabulary) -> None:
         if options.whitespace == "flexible":
             _read(grammar)
         _close(grammar, batch)
+    _close_text(compile_regex(r"ab+|[0-9]{2}", vocabulary))
     _fill(vocabulary)
     rows = rows_of(vocabulary)
     rows.store.reserve(max(ROWS_BYTES // (4 * rows.num_words), 1), rows.num_words)
@@ -136,6 +140,14 @@ def _spell(grammar: CompiledGrammar, document: bytes) -> None:
         _ = matcher.mask_row()
         if not matcher.accept_bytes(bytes([byte])):
             break
+
+
+def _close_text(grammar: CompiledGrammar) -> None:
+    """The shortest text of a grammar over raw text, with every mask on the way."""
+    matcher = grammar.matcher()
+    while not matcher.is_terminated:
+        _ = matcher.mask_row(), matcher.forced_tokens()
+        matcher.accept_token(matcher.closing_token())
 
 
 def _read(grammar: CompiledGrammar) -> None:

@@ -42,7 +42,7 @@ MAY_IMPORT: dict[str, frozenset[str]] = {
     "constrained.automaton": AUTOMATON,
     "constrained.matcher": AUTOMATON,
     "constrained.batch": MATCHER,
-    "constrained.warming": MATCHER,
+    "constrained.warming": MATCHER | {"constrained.text_grammars"},
     "constrained.saved": MATCHER | {"constrained", "constrained.text_grammars"},
     "constrained.compiled": MATCHER,
     "constrained.text_grammars": MATCHER,

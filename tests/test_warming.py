@@ -10,7 +10,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[1]
 SCRIPT = """
 import json, random
-from constrained import BatchMatcher, Vocabulary, CompileOptions, compile_json_schema, warm_up
+from constrained import BatchMatcher, Vocabulary, CompileOptions, compile_json_schema, compile_lark, warm_up
 from constrained.tokens.jit import KERNELS
 from tests.grammars import awkward_vocabulary, byte_vocabulary, random_choice
 from tests.test_matcher import SCHEMAS
@@ -29,6 +29,13 @@ more = {
     "times": {"type": "string", "format": "ipv6"},
     "numbers": {"type": "number", "exclusiveMinimum": -3, "maximum": 1e9},
 }
+for text in ('start: "a"+ B\\nB: /[0-9]+/', 'start: %json {"type": "integer"} "x"'):
+    grammar, pick = compile_lark(text, vocabulary), random.Random(text)
+    for _ in range(3):
+        matcher = grammar.matcher()
+        for _ in range(12):
+            if not matcher.is_terminated:
+                assert matcher.accept_token(random_choice(matcher, vocabulary, pick))
 for name, schema in (SCHEMAS | more).items():
     for options in (CompileOptions(), CompileOptions(spelling="permissive"), CompileOptions(property_order="any")):
         pick = random.Random(name)

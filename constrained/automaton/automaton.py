@@ -306,9 +306,11 @@ def item_value(history: bytes | bytearray, data: bytes) -> tuple[str, bool]:
     """The canonical text of the JSON value that ends before the end of `history` and `data`; and whether it began in `data`."""
     size = 256
     while True:
-        tail = bytes(history[-size:]) + data
+        cut = max(len(history) - size, 0)
+        cut -= _backslashes(history, cut)  # or the first quote behind them might be taken for another kind
+        tail = bytes(history[cut:]) + data
         start = _value_start(tail)
-        if start > 0 or size >= len(history):
+        if start > 0 or cut == 0:
             begun = max(start, 0)
             return texts.canonical(texts.parsed(tail[begun:].decode())), begun >= len(tail) - len(data)
         size *= 4
@@ -339,7 +341,7 @@ def _value_start(text: bytes) -> int:
 
 def key_content(data: bytes, position: int, history: bytes | bytearray) -> tuple[bytes, bool]:
     """The decoded key whose closing quote is `data[position]`, in UTF-8; and whether it began in `data`."""
-    begun = _opening_quote(data, position)
+    begun = _opening_quote(data, position, history)
     if begun >= 0:
         return decode_content(data[begun + 1 : position]), True
     return decode_content(open_string(history) + data[:position]), False
@@ -350,17 +352,28 @@ def open_string(history: bytes | bytearray) -> bytes:
     return bytes(history[_opening_quote(history, len(history)) + 1 :])
 
 
-def _opening_quote(data: bytes | bytearray, position: int) -> int:
-    """Index of the quote that opened the string around `position`: the last one that no backslash escapes; -1 if none."""
+def _opening_quote(data: bytes | bytearray, position: int, before: bytes | bytearray = b"") -> int:
+    """Index of the quote that opened the string around `position`: the last one that no backslash escapes; -1 if none.
+
+    `before` are the bytes before `data`, whose last backslashes may escape its first quote.
+    """
     at = data.rfind(b'"', 0, position)
-    while at > 0:
-        backslashes = 0
-        while backslashes < at and data[at - 1 - backslashes] == strings.BACKSLASH:
-            backslashes += 1
+    while at >= 0:
+        backslashes = _backslashes(data, at)
+        if backslashes == at:
+            backslashes += _backslashes(before, len(before))
         if backslashes % 2 == 0:
             break
         at = data.rfind(b'"', 0, at)
     return at
+
+
+def _backslashes(data: bytes | bytearray, end: int) -> int:
+    """How many backslashes stand directly before `end`."""
+    start = end
+    while start > 0 and data[start - 1] == strings.BACKSLASH:
+        start -= 1
+    return end - start
 
 
 def decode_content(raw: bytes) -> bytes:

@@ -194,7 +194,8 @@ class Locals:
         notation = self._nodes.notation
         for numbers in node.numbers:
             if numbers.values is not None and not notation.permissive:
-                literal |= {text.encode() for value in numbers.values for text in spellings(value, notation)}
+                written = (spellings(value, notation, plain=numbers.plain) for value in numbers.values)
+                literal |= {text.encode() for texts_ in written for text in texts_}
                 continue
             for byte, place in numeral(numbers, notation).steps.items():
                 yield byte, self._go(after, ("number", place))

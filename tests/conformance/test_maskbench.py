@@ -12,7 +12,7 @@ import jsonschema
 import pytest
 
 from constrained.errors import SchemaError
-from tests.grammars import accepts, awkward_vocabulary, grammar_of, random_choice
+from tests.grammars import accepts, grammar_of
 
 SAMPLE = 250
 
@@ -73,24 +73,3 @@ def out_of_order(schema: Any, value: Any) -> bool:
 
     collect(schema)
     return wrong(value)
-
-
-def test_random_walks_end_in_documents_that_a_validator_accepts(sample: list[dict[str, Any]]) -> None:
-    vocabulary, pick, walks = awkward_vocabulary(), random.Random(7), 0
-    for case in sample[:60]:
-        try:
-            grammar = grammar_of(case["schema"], vocabulary)
-        except SchemaError:
-            continue
-        for _ in range(2):
-            matcher = grammar.matcher()
-            for _ in range(60):
-                if not matcher.is_terminated:
-                    assert matcher.accept_token(random_choice(matcher, vocabulary, pick))
-            for _ in range(matcher.min_tokens_to_end):
-                assert matcher.accept_token(matcher.closing_token())
-            assert matcher.is_terminated
-            validator = jsonschema.validators.validator_for(case["schema"], default=jsonschema.Draft202012Validator)
-            validator(case["schema"]).validate(json.loads(matcher.text))
-            walks += 1
-    assert walks > 60

@@ -422,3 +422,14 @@ def test_fuel_names_the_place() -> None:
     assert caught.value.pointer == "/properties/x"
     with pytest.raises(FuelError, match="max_nodes"):
         grammar_of({"properties": {f"p{i}": {"maxLength": i} for i in range(20)}}, limits=Limits(max_nodes=10))
+
+
+@pytest.mark.parametrize("spelling", ["default", "permissive"])
+def test_an_integer_of_draft_4_has_no_point_where_it_is_listed_either(spelling: str) -> None:
+    for listed in ({"enum": [2, 2.5, 100]}, {"enum": [100, 2]}):
+        schema = {"$schema": DRAFT_4, "type": "integer", **listed}
+        check(schema, [2, 100], [Raw("2.0"), 2.5, Raw("1e2"), Raw("100.0")], spelling=spelling)
+    nested = {"$schema": DRAFT_4, "enum": [[2], {"a": 3}], "items": {"type": "integer"}}
+    check(nested, [[2], {"a": 3}], [Raw("[2.0]")], spelling=spelling)
+    # Validators disagree about 1.0, so it is neither an integer nor none.
+    check({"$schema": DRAFT_4, "not": {"type": "integer"}}, [1.5, "a"], [1, Raw("1.0")], spelling=spelling)

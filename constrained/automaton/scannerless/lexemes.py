@@ -8,10 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Hashable
 
-import numpy as np
-
 from constrained.automaton.scannerless.documents import Document
-from constrained.automaton.scannerless.scan import BYTE_0, COLUMNS, DEAD, ENDS, UNKNOWN
+from constrained.automaton.scannerless.scan import BYTE_0, COLUMNS, DEAD, ENDS
 from constrained.automaton.tables import Table
 from constrained.errors import GrammarFuelError
 from constrained.grammar.context_free.grammar import Strings
@@ -104,6 +102,7 @@ class Lexemes:
         self._names: list[str] = []
         self._index: dict[Hashable, int] = {}
         self._closings: dict[int, bytes] = {}
+        self._steps: list[dict[int, int] | None] = []  # the known steps of the positions, quicker than rows
 
     def index(self, position: Position, name: str) -> int:
         """The index of a position of the terminal `name`; its row may still be empty."""
@@ -112,26 +111,30 @@ class Lexemes:
             found = self._index[position.key] = self.table.add()
             self.positions.append(position)
             self._names.append(name)
+            self._steps.append(None)
         return found
 
-    def resolve(self, index: int) -> None:
-        """Fill the row of a position; of a document only whether it may end. Raises `GrammarFuelError`."""
-        row, position = self.table.array[index], self.positions[index]
-        if row[ENDS] != UNKNOWN:
-            return
+    def resolve(self, index: int) -> dict[int, int]:
+        """Fill the row of a position; of a document only whether it may end. The known steps. Raises `GrammarFuelError`."""
+        known = self._steps[index]
+        if known is not None:
+            return known
+        position = self.positions[index]
         if isinstance(position, Document):
-            row[ENDS] = int(position.ends)
-            return
+            self.table.array[index, ENDS] = int(position.ends)
+            known = self._steps[index] = {}
+            return known
         try:
             ends, steps = position.expand()
         except LanguageFuelError as error:
             raise GrammarFuelError(str(error), self._kind, self._names[index]) from error
         targets = {after: self.index(after, self._names[index]) for after in dict.fromkeys(steps.values())}
-        row = self.table.array[index]  # the table may have grown
+        known = self._steps[index] = {byte: targets[after] for byte, after in steps.items()}
+        row = self.table.array[index]
         row[BYTE_0:] = DEAD
-        for byte, after in steps.items():
-            row[BYTE_0 + byte] = targets[after]
+        row[[BYTE_0 + byte for byte in known]] = list(known.values())
         row[ENDS] = int(ends)
+        return known
 
     def fill(self, index: int, byte: int) -> None:
         """Fill the row of a position, and the row that one byte leads to."""
@@ -145,23 +148,21 @@ class Lexemes:
 
     def step(self, index: int, byte: int) -> int:
         """The position after one byte; negative where it leads nowhere."""
-        self.resolve(index)
-        after = int(self.table.array[index, BYTE_0 + byte])
+        steps = self._steps[index]
+        if steps is None:
+            steps = self.resolve(index)
+        after = steps.get(byte, DEAD)
         position = self.positions[index]
-        if after == UNKNOWN and isinstance(position, Document):
+        if after == DEAD and isinstance(position, Document):
             stepped = position.step(byte)
             after = DEAD if stepped is None else self.index(stepped, self._names[index])
-            self.table.array[index, BYTE_0 + byte] = after
+            self.table.array[index, BYTE_0 + byte] = steps[byte] = after
         return after
 
     def next_bytes(self, index: int) -> list[int]:
         """The bytes that lead on from a position, ascending."""
-        self.resolve(index)
         position = self.positions[index]
-        if isinstance(position, Document):
-            return position.next_bytes()
-        found: list[int] = np.flatnonzero(self.table.array[index, BYTE_0:] >= 0).tolist()
-        return found
+        return position.next_bytes() if isinstance(position, Document) else sorted(self.resolve(index))
 
     def closing(self, index: int) -> bytes:
         """The shortest way to end the terminal from a position."""

@@ -47,6 +47,7 @@ class Machine:
         self.stacks = Stacks()
         self.table = Table(COLUMNS)
         self.walked: list[TextState] = []
+        self.borrowed: list[Any] = []  # what its masks hold that other grammars hold too
         self._documents = documents
         self._starts = {name: self._start(name, terminal) for name, terminal in grammar.terminals.items()}
         self.ignored = tuple(dict.fromkeys(self._starts[name] for name in grammar.ignored))
@@ -66,7 +67,7 @@ class Machine:
     @property
     def shared(self) -> tuple[Any, ...]:
         """What other grammars hold too."""
-        return tuple(part for document in self._documents.values() for part in document.shared)
+        return (*self.borrowed, *(part for document in self._documents.values() for part in document.shared))
 
     @property
     def num_states(self) -> int:

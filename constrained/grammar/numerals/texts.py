@@ -22,10 +22,15 @@ def decimal_text(value: Fraction) -> str | None:
     return sign + (text if digits == 0 else f"{text[:-digits]}.{text[-digits:]}")
 
 
-def spellings(value: Fraction, notation: Notation) -> list[str]:
-    """The spellings of one constant by default, shortest first: plain decimal, and what Python and JavaScript print."""
-    plain = decimal_text(value)
-    found = [plain] if plain is not None and len(plain.partition(".")[2]) <= notation.max_digits else []
+def spellings(value: Fraction, notation: Notation, *, plain: bool = False) -> list[str]:
+    """The spellings of one constant by default, shortest first: decimal, and what Python and JavaScript print.
+
+    `plain` ones hold neither point nor exponent (see `NumberSet`).
+    """
+    decimal = decimal_text(value)
+    found = [decimal] if decimal is not None and len(decimal.partition(".")[2]) <= notation.max_digits else []
+    if plain:
+        return found if value.denominator == 1 else []
     try:
         double = float(value)
     except OverflowError:
@@ -40,7 +45,7 @@ def shortest_number(numbers: NumberSet, notation: Notation) -> str | None:
     if numbers.values is None or notation.permissive:
         closing = numeral(numbers, notation).closing
         return None if closing is None else closing.decode()
-    texts = [text for value in numbers.values for text in spellings(value, notation)[:1]]
+    texts = [text for value in numbers.values for text in spellings(value, notation, plain=numbers.plain)[:1]]
     return min(texts, key=lambda text: (len(text), text), default=None)
 
 
