@@ -25,6 +25,8 @@ from constrained.client import (
     NotFoundError,
     ProtocolError,
     RateLimitError,
+    Resume,
+    RunEndedError,
     RunFailedError,
     SchemaRefusedError,
     ServerError,
@@ -147,7 +149,7 @@ def test_the_schema_is_sent_as_it_is_given(make: Callable[..., Any], schema: Any
     (request,) = service.requests
     assert request.url.path == "/v1/structured/stream"
     assert request.headers["accept"] == "text/event-stream"
-    assert request.extensions["timeout"] == {"connect": 3.0, "read": 3.0, "write": 3.0, "pool": 3.0}
+    assert request.extensions["timeout"] == {"connect": 3.0, "read": pytest.approx(3.0, abs=3.0), "write": 3.0, "pool": 3.0}
 
 
 def test_a_schema_that_is_a_false_value_is_still_a_schema(make: Callable[..., Any]) -> None:
@@ -287,6 +289,7 @@ def test_check_and_models(make: Callable[..., Any]) -> None:
         (401, None, AuthenticationError),
         (403, None, AuthenticationError),
         (404, "model_not_found", NotFoundError),
+        (409, "run_ended", RunEndedError),
         (410, "run_expired", GoneError),
         (413, "body_too_large", BadRequestError),
         (429, None, RateLimitError),
@@ -305,7 +308,7 @@ def test_a_refusal_is_an_error_of_its_kind_and_is_not_retried(
             async with client.stream(True, **PROMPT):
                 pytest.fail("a refused stream was entered")
 
-        for call in (lambda: client.structured(True, **PROMPT), stream, lambda: client.check(True), client.models):
+        for call in (lambda: client.structured(True, **PROMPT), stream, lambda: client.check(True), lambda: client.cancel("r")):
             with pytest.raises(ApiError) as caught:
                 await call()
             failure = caught.value
@@ -365,6 +368,32 @@ def test_a_connection_that_fails_is_an_error_and_is_not_retried(
 
     play(make, service, scenario)
     assert len(service.requests) == 2
+
+
+@pytest.mark.parametrize(
+    ("failure", "num_requests"),
+    [(refusal, 3), (lambda _: httpx.ConnectError("refused"), 3), (lambda _: refusal(404), 1), (lambda _: refusal(500), 1)],
+)
+def test_only_what_reads_is_tried_again_and_only_where_that_may_help(
+    make: Callable[..., Any], failure: Callable[[int], Any], num_requests: int
+) -> None:
+    service = Service(*(failure(503) for _ in range(4)))
+
+    async def scenario(client: Any) -> None:
+        with pytest.raises(ClientError):
+            await client.models()
+
+    play(make, service, scenario, resume=Resume(delay_s=0.0))
+    assert len(service.requests) == num_requests
+
+
+def test_a_request_that_reads_succeeds_at_last(make: Callable[..., Any]) -> None:
+    service = Service(refusal(503), httpx.ReadError("reset"), httpx.Response(200, json={"object": "list", "data": []}))
+
+    async def scenario(client: Any) -> None:
+        assert await client.models() == []
+
+    play(make, service, scenario, resume=Resume(delay_s=0.0))
 
 
 @pytest.mark.parametrize("body", [{"text": "hello"}, {"json": {"choices": []}}])
@@ -702,7 +731,7 @@ def test_cancel_closes_the_connection_of_a_run_that_ends_with_it(make: Callable[
 
 def test_cancel_tells_the_service_of_a_run_that_would_outlive_its_reader(make: Callable[..., Any]) -> None:
     service, body = serve(*whole(*PIECES))
-    service.answers += [httpx.Response(200, json={}), refusal(404, code="run_not_found")]
+    service.answers += [httpx.Response(200, json={"run": "run_1", "status": "cancelled"}), refusal(404, code="run_not_found")]
     service.answers.insert(2, events_response(Frames(whole(*PIECES))))
 
     async def scenario(client: Any) -> None:

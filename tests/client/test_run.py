@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from typing import Any
+from weakref import WeakKeyDictionary
 
 import pytest
 from hypothesis import given
@@ -12,6 +13,7 @@ from pydantic import BaseModel
 
 from constrained.client import UNSET, DisconnectedError, IncompleteError, InvalidAnswerError, ProtocolError, RunFailedError
 from constrained.client.cursors import Cursor, ElementCursor, EventCursor, FieldCursor, TextCursor, fate_of, reader
+from constrained.client.formats import EventStreamFormat
 from constrained.client.run import Cancelled, Disconnected, Run
 from constrained.client.target import Target
 from constrained.stream import DeltaStream
@@ -19,6 +21,9 @@ from schemas.events import DeltaEvent, DoneEvent, ErrorEvent, SnapshotEvent, Sta
 from tests.client.builders import delta, deltas, done, error, snapshot, sse, start, whole
 
 OPEN_ROOT = {"op": "open", "path": "", "type": "object"}
+
+
+FORMATS: WeakKeyDictionary[Run[Any], EventStreamFormat] = WeakKeyDictionary()
 
 
 def run_of(*frames: bytes, target: Any = True) -> Run[Any]:
@@ -29,7 +34,7 @@ def run_of(*frames: bytes, target: Any = True) -> Run[Any]:
 
 
 def feed(run: Run[Any], chunk: bytes) -> None:
-    run.feed(chunk)
+    run.feed(FORMATS.setdefault(run, EventStreamFormat()).feed(chunk))
     while run.step():
         pass
 
