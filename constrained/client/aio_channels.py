@@ -10,6 +10,7 @@ import httpx
 from constrained.client.channels import (
     GOODBYE_S,
     READ_BYTES,
+    WRITE_S,
     accepted,
     broke_before_reply,
     limit_reads,
@@ -72,6 +73,11 @@ class AsyncSocketChannel:
         self._reading = asyncio.Lock()
         self._writing = asyncio.Lock()
 
+    @property
+    def is_open(self) -> bool:
+        """Whether a message can still be sent, as far as is known."""
+        return not self._is_over
+
     async def ask(self, message: dict[str, Any], timeout_s: float | None) -> Reply:
         """Send a message; its reply, or what it was refused with."""
         id_ = self._talk.say(message)
@@ -106,6 +112,7 @@ class AsyncSocketChannel:
         try:
             data = await self._stream.read(READ_BYTES, timeout=timeout_s)
         except Exception as error:
+            self._is_over = True
             raise translated(error) from error
         self._ready += self._talk.feed(data)
         self._is_over = not data or self._talk.close_reason is not None
@@ -113,5 +120,10 @@ class AsyncSocketChannel:
 
     async def _flush(self) -> None:
         async with self._writing:
-            if data := self._talk.outgoing():
-                await self._stream.write(data)
+            data = self._talk.outgoing()
+            try:
+                if data:
+                    await self._stream.write(data, timeout=WRITE_S)
+            except Exception as error:
+                self._is_over = True
+                raise translated(error) from error

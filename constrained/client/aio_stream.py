@@ -93,7 +93,7 @@ class AsyncStream(StreamBase[T]):
         Gives the number of the last op before the new course.
         """
         self._expect_open()
-        if isinstance(self._channel, AsyncSocketChannel):
+        if isinstance(self._channel, AsyncSocketChannel) and self._channel.is_open:
             message = {"op": "steer", "run": self.run_id, "text": text}
             return await self._calls.ask(self._channel, message if choice is None else {**message, "choice": choice})
         return await self._calls.steer(self.run_id, text, choice=choice)
@@ -104,7 +104,7 @@ class AsyncStream(StreamBase[T]):
         Raises `OpenPathError`, `UnknownPathError`, `InvalidValueError` or `RunEndedError`; the run then goes on as it was.
         """
         self._expect_open()
-        if isinstance(self._channel, AsyncSocketChannel):
+        if isinstance(self._channel, AsyncSocketChannel) and self._channel.is_open:
             message = {"op": "edit", "run": self.run_id, "path": path, "value": value, "choice": choice}
             seq = await self._calls.ask(self._channel, message)
         else:

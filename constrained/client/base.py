@@ -38,7 +38,7 @@ class StreamBase(Generic[T]):
         """
         if self._run.start is not None:
             return self._run.start
-        if not self._run.ended:
+        if self._run.joined_behind:
             raise ValueError("this stream joined behind an event; the start came before it")
         raise self._run.failure()
 

@@ -16,6 +16,7 @@ from constrained.client.websocket import Conversation
 from schemas.socket import Reply
 
 READ_BYTES = 64 * 1024
+WRITE_S = 10.0
 GOODBYE_S = 1.0
 
 
@@ -63,6 +64,11 @@ class SocketChannel:
         self._ready: list[Item] = []
         self._is_over = False
 
+    @property
+    def is_open(self) -> bool:
+        """Whether a message can still be sent, as far as is known."""
+        return not self._is_over
+
     def ask(self, message: dict[str, Any], timeout_s: float | None) -> Reply:
         """Send a message; its reply, or what it was refused with. Events that come before it wait for the next read."""
         id_ = self._talk.say(message)
@@ -94,14 +100,20 @@ class SocketChannel:
         try:
             data = self._stream.read(READ_BYTES, timeout=timeout_s)
         except Exception as error:
+            self._is_over = True
             raise translated(error) from error
         self._ready += self._talk.feed(data)
         self._flush()
         self._is_over = not data or self._talk.close_reason is not None
 
     def _flush(self) -> None:
-        if data := self._talk.outgoing():
-            self._stream.write(data, timeout=GOODBYE_S if self._is_over else None)
+        data = self._talk.outgoing()
+        try:
+            if data:
+                self._stream.write(data, timeout=WRITE_S)
+        except Exception as error:
+            self._is_over = True
+            raise translated(error) from error
 
 
 def limit_reads(request: httpx.Request, timeout_s: float | None) -> None:

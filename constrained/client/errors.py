@@ -13,7 +13,7 @@
     |   |       +-- InvalidValueError  the schema does not allow the value there
     |   +-- AuthenticationError    401, 403
     |   +-- NotFoundError          404: unknown model or run
-    |   +-- RunEndedError          409: the run has ended, there is nothing to steer or edit
+    |   +-- RunEndedError          409, 204: the run has ended; there is nothing to steer or edit, or no event that follows
     |   +-- GoneError              410: the run has expired
     |   +-- RateLimitError         429
     |   +-- ServerError            5xx: the service's fault
@@ -118,7 +118,7 @@ class NotFoundError(ApiError):
 
 
 class RunEndedError(ApiError):
-    """The run, or the choice that was meant, has ended."""
+    """The run, or the choice that was meant, has ended; or nothing follows the event that was joined behind."""
 
 
 class GoneError(ApiError):

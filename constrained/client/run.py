@@ -96,6 +96,7 @@ class Run(Generic[T]):
         self._run_id = run_id
         self._target = target
         self._state: State = "opening" if after is None else "running"
+        self.joined_behind = after is not None
         self._rejoined = False
         self._is_tail = bool(after)
         self._waiting: deque[Item | Outcome] = deque()

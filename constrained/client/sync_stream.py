@@ -90,7 +90,7 @@ class Stream(StreamBase[T]):
         Gives the number of the last op before the new course.
         """
         self._expect_open()
-        if isinstance(self._channel, SocketChannel):
+        if isinstance(self._channel, SocketChannel) and self._channel.is_open:
             message = {"op": "steer", "run": self.run_id, "text": text}
             return self._calls.ask(self._channel, message if choice is None else {**message, "choice": choice})
         return self._calls.steer(self.run_id, text, choice=choice)
@@ -101,7 +101,7 @@ class Stream(StreamBase[T]):
         Raises `OpenPathError`, `UnknownPathError`, `InvalidValueError` or `RunEndedError`; the run then goes on as it was.
         """
         self._expect_open()
-        if isinstance(self._channel, SocketChannel):
+        if isinstance(self._channel, SocketChannel) and self._channel.is_open:
             message = {"op": "edit", "run": self.run_id, "path": path, "value": value, "choice": choice}
             seq = self._calls.ask(self._channel, message)
         else:

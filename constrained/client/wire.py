@@ -17,6 +17,7 @@ from constrained.client.errors import (
     ApiError,
     EventIdError,
     ProtocolError,
+    RunEndedError,
     TransportError,
     TransportTimeoutError,
     api_error_class,
@@ -176,9 +177,13 @@ def expect_success(response: httpx.Response) -> None:
 
 
 def expect_events(response: httpx.Response, via: Via) -> None:
-    """`ProtocolError` unless a successful answer is a stream of events as they were asked for."""
+    """`ProtocolError` unless a successful answer is a stream of events as they were asked for.
+
+    `RunEndedError` where the run has told everything, and the caller has it.
+    """
     if response.status_code == 204:
-        raise ProtocolError("the service has nothing more to say, and has not said how the run ended")
+        info = ErrorInfo(message="the run has ended, and nothing follows that event", type="no_content", code="run_ended")
+        raise RunEndedError(204, info)
     content_type = response.headers.get("content-type", "")
     if content_type.partition(";")[0].strip().lower() != MEDIA_TYPES[via]:
         raise ProtocolError(f"the answer is {content_type or 'of no type'}, not {MEDIA_TYPES[via]}")
