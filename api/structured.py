@@ -157,14 +157,15 @@ def streaming(
     service: Service, feed: Feed, transport: Transport, live: LiveRun | None = None, reader: Reader | None = None
 ) -> EventStreamResponse:
     """The response that streams a feed: to whoever started the run (`live`), or to a `reader` who joins."""
+    reader = reader or Reader(feed, service.settings.runs.reader)
     if live is not None and transport == "text":
         frames = text_frames(live.run, feed)
     else:
-        frames = event_frames(reader or Reader(feed, service.settings.runs.reader), feed, transport)
+        frames = event_frames(reader, feed, transport)
 
     def say_farewell() -> bytes:
         service.metrics.slow_readers.inc()
-        return farewell(feed, transport)
+        return farewell(feed, transport, reader.place)
 
     return EventStreamResponse(
         frames,
