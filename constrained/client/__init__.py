@@ -38,8 +38,10 @@ from constrained.client.errors import (
     UnknownPathError,
 )
 from constrained.client.partial import Partial, PartialMapping, PartialSequence, unwrap
+from constrained.client.replay import replay
 from constrained.client.sync import Client
 from constrained.client.sync_stream import Stream
+from constrained.client.target import Choice, Grammar, Regex
 from constrained.client.timeouts import Resume, Timeouts
 from constrained.client.unset import UNSET, Unset
 
@@ -52,12 +54,14 @@ __all__ = [
     "AuthenticationError",
     "BadRequestError",
     "BufferingWarning",
+    "Choice",
     "Client",
     "ClientError",
     "DisconnectedError",
     "EditRefusedError",
     "EventIdError",
     "GoneError",
+    "Grammar",
     "IncompleteError",
     "InvalidAnswerError",
     "InvalidValueError",
@@ -68,6 +72,7 @@ __all__ = [
     "PartialSequence",
     "ProtocolError",
     "RateLimitError",
+    "Regex",
     "Resume",
     "RunEndedError",
     "RunFailedError",
@@ -81,5 +86,6 @@ __all__ = [
     "UnavailableError",
     "UnknownPathError",
     "Unset",
+    "replay",
     "unwrap",
 ]

@@ -21,7 +21,7 @@ from collections import deque
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Generic, Literal, Protocol, TypeVar
-from weakref import WeakSet
+from weakref import ref
 
 from constrained.client.errors import (
     ClientError,
@@ -33,12 +33,13 @@ from constrained.client.errors import (
     StreamTimeoutError,
     TimeoutPhase,
 )
+from constrained.client.folding import apply_op
 from constrained.client.formats import Item
 from constrained.client.target import Target
 from constrained.client.told import Delta, Told, delta_of, told
 from constrained.client.unset import UNSET
 from constrained.errors import FoldError
-from constrained.stream import Fold, Snapshot, from_wire
+from constrained.stream import Fold, Snapshot
 from constrained.stream.snapshot import copy_json
 from schemas.events import PROTOCOL_VERSION, DoneEvent, ErrorEvent, Event, FinishReason, SnapshotEvent, StartEvent
 
@@ -102,7 +103,7 @@ class Run(Generic[T]):
         self._waiting: deque[Item | Outcome] = deque()
         self._folds: dict[int, Fold] = {}
         self._seqs: dict[int, int] = {}
-        self._listeners: WeakSet[Listener] = WeakSet()
+        self._listeners: list[ref[Listener]] = []
 
     @property
     def id(self) -> str | None:
@@ -146,7 +147,7 @@ class Run(Generic[T]):
         if self.ended or not self._waiting:
             return False
         item = self._waiting.popleft()
-        if isinstance(item, Outcome):
+        if not isinstance(item, tuple):
             self.end(item)
             return True
         try:
@@ -200,7 +201,7 @@ class Run(Generic[T]):
 
     def listen(self, listener: Listener) -> None:
         """Tell `listener` each later event, for as long as someone else holds it."""
-        self._listeners.add(listener)
+        self._listeners.append(ref(listener, self._listeners.remove))
 
     def final(self, choice: int = 0) -> T:
         """The answer of one choice, after the end; raises what stands in its way."""
@@ -249,8 +250,9 @@ class Run(Generic[T]):
             self._apply(delta_of(event))
         else:
             self._take_model(event.event)
-        for listener in list(self._listeners):
-            listener.receive(event)
+        for reference in self._listeners[:]:
+            if (listener := reference()) is not None:
+                listener.receive(event)
         if state == "ended":
             self.end(event.event)  # type: ignore[arg-type]
         self._state = state
@@ -276,15 +278,16 @@ class Run(Generic[T]):
 
     def _apply(self, delta: Delta) -> None:
         seq, choice, ops = delta
-        if ops and seq <= max(self.seq, self._seqs.get(choice, -1)):
-            raise ProtocolError(f"seq {seq} comes after {max(self.seq, self._seqs.get(choice, -1))}")
+        known = max(self.seq, self._seqs.get(choice, -1))
+        if ops and seq <= known:
+            raise ProtocolError(f"seq {seq} comes after {known}")
         self._move(seq, choice)
         if self._is_tail and choice not in self._folds:
             return
         try:
-            fold = self.fold(choice)
+            fold = self._folds.get(choice) or self.fold(choice)
             for op in ops:
-                fold.apply(from_wire(op))
+                apply_op(fold, op)
         except (FoldError, ValueError) as error:
             raise ProtocolError(f"the event with seq {seq} does not fit what came before: {error}") from error
 

@@ -1,7 +1,7 @@
 """Events as a run takes them: raw where that is enough, typed where someone asks.
 
 Validating every op of every delta by its model costs many times what folding it costs, and most readers want the document and
-not its events. So a delta is checked by its shape and by the fold; a consumer of events gets models.
+not its events. So a delta is judged by the fold alone (`folding`); a consumer of events gets models.
 """
 
 from __future__ import annotations
@@ -58,25 +58,8 @@ def delta_of(event: Told) -> Delta:
     data = event.data
     if type(data) is dict and len(data) == 3:
         seq, choice, ops = data.get("seq"), data.get("choice"), data.get("ops")
-        if type(seq) is int and type(choice) is int and type(ops) is list and all(map(_is_plain, ops)):
+        if type(seq) is int and type(choice) is int and type(ops) is list:
             return Delta(seq, choice, ops)
     model = event.event
     assert isinstance(model, DeltaEvent)
     return Delta(model.seq, model.choice, [vars(op) for op in model.ops])
-
-
-_NUM_FIELDS = {"field": 3, "variant": 3, "open": 3, "text": 3, "set": 3, "close": 2}
-_MORE_FIELDS = {"field": ("schema_pointer", "enum"), "set": ("raw",)}
-
-
-def _is_plain(op: Any) -> bool:
-    """Whether an op has the fields of its kind and no others; what they hold is the fold's to judge."""
-    if type(op) is not dict:
-        return False
-    kind = op.get("op")
-    if type(kind) is not str:
-        return False
-    num_fields = _NUM_FIELDS.get(kind)
-    return len(op) == num_fields or (
-        num_fields is not None and len(op) == num_fields + sum(name in op for name in _MORE_FIELDS.get(kind, ()))
-    )

@@ -139,12 +139,14 @@ def _number(run: str, after: str | int) -> int:
 def run_body(target: Target[Any], messages: Messages | None, prompt: str | None, options: Mapping[str, Any]) -> dict[str, Any]:
     """The body that starts a run."""
     said = None if messages is None else [_message(message) for message in messages]
-    return {"schema": target.schema, **_given(messages=said, prompt=prompt), **_given(**options)}
+    return {**target.constraint, **_given(messages=said, prompt=prompt), **_given(**options)}
 
 
 def check_body(target: Target[Any], options: Mapping[str, Any]) -> dict[str, Any]:
     """The body that has a schema checked."""
-    return {"schema": target.schema, **_given(**options)}
+    if target.is_text:
+        raise TypeError("only schemas are checked; a regex, a choice or a grammar is compiled by the request that uses it")
+    return {**target.constraint, **_given(**options)}
 
 
 def run_path(run: str, action: Literal["events", "cancel", "steer", "edit"]) -> str:
