@@ -8,7 +8,6 @@ import socket
 import threading
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
-from pathlib import Path
 from typing import Any, Literal
 
 import httpx
@@ -256,18 +255,6 @@ def test_no_service_at_all(make: Callable[..., Any]) -> None:
         assert isinstance(caught.value.__cause__, httpx.ConnectError)
 
     play(make, url, scenario)
-
-
-def test_the_examples_of_the_manual_run(service: Served) -> None:
-    manual = (Path(__file__).parents[2] / "docs" / "client.md").read_text(encoding="utf-8")
-    blocks = re.findall(r"```python\n(.*?)```", manual, re.DOTALL)
-    assert len(blocks) > 3
-    names: dict[str, Any] = {"__name__": "manual"}
-    for block in blocks:
-        code = block.replace("Client()", f"Client({service.url!r})")
-        exec(compile(code, "docs/client.md", "exec", dont_inherit=True), names)
-    names["client"].close()
-    assert names["person"] == names["Person"].model_validate(ADA.model_dump())
 
 
 @pytest.mark.parametrize("via", ["sse", "lines", "websocket"])
