@@ -84,4 +84,4 @@ class StreamBase(Generic[T]):
     def _warn_of_buffering(self) -> None:
         if self._session.gauge.verdict is not None and not self._has_warned:
             self._has_warned = True
-            warnings.warn(self._session.gauge.verdict, BufferingWarning, stacklevel=4)
+            warnings.warn(self._session.gauge.verdict, BufferingWarning, stacklevel=5)

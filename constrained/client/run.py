@@ -273,8 +273,7 @@ class Run(Generic[T]):
         assert isinstance(again, StartEvent)
         if again.run != self.id:
             raise ProtocolError(f"the run {self.id!r} was joined again, and {again.run!r} came")
-        if self.start is None:
-            self._begin(again)
+        self._begin(again)
 
     def _apply(self, delta: Delta) -> None:
         seq, choice, ops = delta

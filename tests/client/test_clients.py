@@ -620,18 +620,102 @@ def test_a_dropped_connection_is_an_error_with_the_partial(make: Callable[..., A
 
 
 @pytest.mark.parametrize("breaks", [httpx.ReadError("reset"), None])
-def test_a_connection_dropped_before_the_start(make: Callable[..., Any], breaks: Exception | None) -> None:
+@pytest.mark.parametrize("resumable", [False, True])
+def test_a_connection_dropped_before_the_start(make: Callable[..., Any], breaks: Exception | None, resumable: bool) -> None:
+    """The run's id has come to nobody: there is nothing to resume, and nothing to cancel."""
     service, _ = serve(b": ping\n", breaks=breaks)
 
     async def scenario(client: Any) -> None:
-        async with client.stream(Order, **PROMPT) as stream:
+        async with client.stream(Order, **PROMPT, resumable=resumable) as stream:
             with pytest.raises(DisconnectedError) as caught:
                 stream.start  # noqa: B018
             assert caught.value.partial is UNSET
+            assert (caught.value.run, caught.value.attempts) == (None, 0)
+            with pytest.raises(DisconnectedError):
+                stream.run_id  # noqa: B018
             with pytest.raises(DisconnectedError):
                 await collect(stream)
 
     play(make, service, scenario)
+    assert len(service.requests) == 1
+
+
+FRAMES = deltas(*PIECES)
+
+
+@pytest.mark.parametrize(
+    "refuse",
+    [
+        lambda: refusal(503),
+        lambda: httpx.ConnectError("refused"),
+        lambda: httpx.Response(502, text="bad gateway"),
+        lambda: httpx.ReadTimeout("late"),
+    ],
+)
+def test_a_broken_stream_of_a_resumable_run_is_joined_behind_the_last_event(
+    make: Callable[..., Any], refuse: Callable[[], Any]
+) -> None:
+    first, rest = Frames([start(), *FRAMES[:3]], httpx.ReadError("reset")), Frames([*FRAMES[3:], done()])
+    service = Service(events_response(first), refuse(), events_response(rest))
+
+    async def scenario(client: Any) -> None:
+        async with client.stream(Order, **PROMPT, resumable=True) as stream:
+            assert await collect(stream.elements("/items", Item)) == [Item(id=1), Item(id=2, tag="x")]
+            assert await stream.final() == Order.model_validate_json(ORDER)
+
+    play(make, service, scenario, resume=Resume(delay_s=0.0))
+    seq = DeltaEvent.model_validate_json(FRAMES[2].partition(b"data: ")[2]).seq
+    assert [(request.method, request.url.path) for request in service.requests] == [
+        ("POST", "/v1/structured/stream"),
+        *[("GET", "/v1/structured/run_1/events")] * 2,
+    ]
+    assert [request.headers.get("last-event-id") for request in service.requests] == [None, *[f"run_1:{seq}"] * 2]
+    assert first.closed
+
+
+@pytest.mark.parametrize(
+    ("refuse", "cause"),
+    [
+        (lambda: refusal(404, code="run_not_found"), NotFoundError),
+        (lambda: refusal(410), GoneError),
+        (lambda: httpx.Response(204), RunEndedError),
+    ],
+)
+def test_a_run_that_is_lost_meanwhile_is_an_error_with_the_partial(
+    make: Callable[..., Any], refuse: Callable[[], Any], cause: type
+) -> None:
+    service = Service(events_response(Frames([start(), *FRAMES[:2]])), refuse())
+
+    async def scenario(client: Any) -> None:
+        async with client.stream(Order, **PROMPT, resumable=True) as stream:
+            with pytest.raises(DisconnectedError) as caught:
+                await stream.final()
+            assert isinstance(caught.value.__cause__, cause)
+            assert (caught.value.partial.note, caught.value.attempts, caught.value.run) == ("two lines", 1, "run_1")
+
+    play(make, service, scenario, resume=Resume(delay_s=0.0))
+    assert len(service.requests) == 2
+
+
+@pytest.mark.parametrize(
+    ("frames", "why"),
+    [
+        (FRAMES[1:2], "comes after"),
+        ([start(run="run_2"), done()], "run_2"),
+        ([start(protocol=9)], "protocol version 9"),
+    ],
+)
+def test_what_comes_twice_or_of_another_run_after_coming_back_breaks_the_protocol(
+    make: Callable[..., Any], frames: list[bytes], why: str
+) -> None:
+    service = Service(events_response(Frames([start(), *FRAMES[:3]])), events_response(Frames(frames)))
+
+    async def scenario(client: Any) -> None:
+        async with client.stream(Order, **PROMPT, resumable=True) as stream:
+            with pytest.raises(ProtocolError, match=why):
+                await stream.final()
+
+    play(make, service, scenario, resume=Resume(delay_s=0.0))
 
 
 def test_events_that_break_the_protocol_are_an_error_after_those_before(make: Callable[..., Any]) -> None:

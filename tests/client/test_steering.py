@@ -4,12 +4,17 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from pathlib import Path
 from typing import Any, Literal
 
+import httpx
 import pytest
 from pydantic import BaseModel
 
+from api.keys import entry_text, new_key
+from api.settings import Settings
 from constrained.client import (
+    AuthenticationError,
     BadRequestError,
     EditRefusedError,
     IncompleteError,
@@ -236,3 +241,58 @@ def test_a_socket_that_breaks_before_the_reply(make: Callable[..., Any]) -> None
     backend = SyntheticBackend(compact(DOCUMENT))
     with served(backend) as service, proxied(service.url, 2500) as (_, url):
         play(make, url, steered(backend), resume=QUICK)
+
+
+def test_a_caller_who_is_cancelled_stops_a_resumable_run_too(via: str) -> None:
+    async def scenario(client: Any, backend: SyntheticBackend) -> None:
+        async def wait_in_vain() -> None:
+            async with asyncio.timeout(0.3), client.stream(Thing, **HANG, via=via, resumable=True) as stream:
+                await stream.final()
+
+        with pytest.raises(TimeoutError):
+            await wait_in_vain()
+        await asyncio.to_thread(wait_until, backend.generations[0].cancelled.is_set)
+
+    scene(CLIENTS["AsyncClient"], scenario)
+
+
+class Counting(httpx.HTTPTransport):
+    """A transport of the caller's own."""
+
+    num_requests = 0
+
+    def handle_request(self, request: httpx.Request) -> httpx.Response:
+        self.num_requests += 1
+        return super().handle_request(request)
+
+
+class AsyncCounting(httpx.AsyncHTTPTransport):
+    """The same for asyncio."""
+
+    num_requests = 0
+
+    async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
+        self.num_requests += 1
+        return await super().handle_async_request(request)
+
+
+@pytest.mark.parametrize("name", CLIENTS)
+def test_every_way_goes_over_the_transport_and_with_the_headers_of_the_caller(name: str, via: str, tmp_path: Path) -> None:
+    key = new_key()
+    (tmp_path / "keys.toml").write_text(entry_text("ada", key), "utf-8")
+    transport: Any = Counting() if name == "Client" else AsyncCounting()
+
+    async def scenario(client: Any) -> None:
+        async with client.stream(Thing, prompt="hello", via=via) as stream:
+            assert (await stream.final()).name == "Ada"
+        assert transport.num_requests == 1
+
+    async def refused(client: Any) -> None:
+        with pytest.raises(AuthenticationError) as caught:
+            async with client.stream(Thing, prompt="hello", via=via):
+                pytest.fail("a stream without a key was entered")
+        assert (caught.value.status, caught.value.code) == (401, "invalid_api_key")
+
+    with served(SyntheticBackend(compact(DOCUMENT)), Settings(api_keys=tmp_path / "keys.toml")) as service:
+        play(CLIENTS[name], service.url, scenario, api_key=key, transport=transport)
+        play(CLIENTS[name], service.url, refused, api_key="wrong")
