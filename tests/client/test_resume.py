@@ -410,7 +410,7 @@ def test_who_is_not_buffered_is_not_warned(make: Callable[..., Any], case: str) 
 def test_a_run_that_takes_too_long(make: Callable[..., Any], via: str) -> None:
     async def scenario(client: Any) -> None:
         began_at = time.monotonic()
-        async with client.stream(True, **PROMPT, via=via, resumable=True, timeout=Timeouts(total_s=1.0)) as stream:
+        async with client.stream(True, **PROMPT, via=via, resumable=True, timeout=Timeouts(total_s=2.0)) as stream:
             with pytest.raises(StreamTimeoutError) as caught:
                 await stream.final()
             assert caught.value.phase == "total"
@@ -418,7 +418,7 @@ def test_a_run_that_takes_too_long(make: Callable[..., Any], via: str) -> None:
             assert isinstance(caught.value, IncompleteError)
         assert time.monotonic() - began_at < DEADLINE_S
 
-    with served(SyntheticBackend(TEXT, delay_s=0.02)) as service:
+    with served(SyntheticBackend(TEXT, delay_s=0.04)) as service:
         play(make, service.url, scenario)
 
 
@@ -427,7 +427,7 @@ def test_silence_is_a_lost_connection(make: Callable[..., Any], via: str) -> Non
 
     async def scenario(client: Any) -> None:
         prompt = {**PROMPT, "prompt": "please hang"}
-        async with client.stream(True, **prompt, via=via, timeout=Timeouts(idle_s=0.6)) as stream:
+        async with client.stream(True, **prompt, via=via, timeout=Timeouts(idle_s=1.0)) as stream:
             with pytest.raises(StreamTimeoutError) as caught:
                 await stream.final()
             assert caught.value.phase == "idle"
@@ -441,7 +441,7 @@ def test_silence_is_a_lost_connection(make: Callable[..., Any], via: str) -> Non
 
             async def beating(client: Any) -> None:
                 prompt = {**PROMPT, "prompt": "please hang"}
-                async with client.stream(True, **prompt, via=via, timeout=Timeouts(idle_s=0.6, total_s=1.5)) as stream:
+                async with client.stream(True, **prompt, via=via, timeout=Timeouts(idle_s=1.0, total_s=3.0)) as stream:
                     with pytest.raises(StreamTimeoutError) as caught:
                         await stream.final()
                     assert caught.value.phase == "total"
