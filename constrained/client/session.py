@@ -48,6 +48,7 @@ class Session(Generic[T]):
         self._resume = resume
         self._clock = clock
         self._began_at = clock()
+        self._newest = -1
         self._num_failures = 0
         self._try_at = 0.0
         if replays:
@@ -81,17 +82,23 @@ class Session(Generic[T]):
             self.failed(None, retry_ms)
             return False
         self.gauge.end_read(self._clock(), items)
-        closed = items[-1:] if self.outlives and _closes_reader(items[-1:]) else []
-        self.run.feed(items[: len(items) - len(closed)])
-        if items[len(closed) :]:
-            self._num_failures = 0
-        if closed:
+        if self.outlives and _closes_reader(items[-1:]):
+            self._take(items[:-1])
             self.failed(ReaderClosedError("slow_consumer"))
             return False
+        self._take(items)
         if (phase := self._overdue()) is not None and not _is_terminal(items[-1:]):
             self.run.end_after_all(Disconnected(TimeoutError(), phase))
             return False
         return True
+
+    def _take(self, items: list[Item]) -> None:
+        """Give events to the run; one that tells something new begins the count of failures anew."""
+        self.run.feed(items)
+        newest = max(map(_seq, items), default=-1)
+        if newest > self._newest:
+            self._newest = newest
+            self._num_failures = 0
 
     def failed(self, cause: Exception | None, retry_ms: int | None = None) -> None:
         """A connection broke, or could not be opened again: the next attempt is planned, or the run is over for this reader."""
@@ -129,6 +136,12 @@ class Session(Generic[T]):
         if self._timeouts.first_event_s is not None and not self.run.started:
             limits.append((self._timeouts.first_event_s, "first event"))
         return limits
+
+
+def _seq(item: Item) -> int:
+    """The op that an event ends with; -1 where it has none."""
+    seq = item.data.get("seq") if isinstance(item, Received) and isinstance(item.data, dict) else None
+    return seq if type(seq) is int else -1
 
 
 def _closes_reader(last: list[Item]) -> bool:

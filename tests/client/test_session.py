@@ -57,7 +57,9 @@ def test_waits_grow_to_a_limit_and_begin_anew_with_an_event(delay_s: float, atte
         whole_s = min(4, 2**number) * delay_s
         assert whole_s / 2 <= session.wait_s + 1e-9 <= whole_s + 2e-9
         clock.now += session.wait_s
-    session.received(items(b": ping\n"))
+    session.reopened()
+    session.received(items(b": ping\n", start()))  # nothing new
+    step(session)
     session.failed(None)
     assert session.run.ended
     with pytest.raises(DisconnectedError) as caught:

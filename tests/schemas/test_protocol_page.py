@@ -6,13 +6,14 @@ import json
 import re
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import pytest
 
 from constrained.stream import Fold, from_wire
 from schemas import export
 from schemas.events import EVENTS
+from schemas.socket import CLIENT_MESSAGE, MessageOp
 from tests.api.server import Sent, Served, read_events, served
 from tests.api.synthetic import SyntheticBackend
 
@@ -55,6 +56,11 @@ def test_the_example_folds_to_its_document() -> None:
         for op in event.data.get("ops", ()):
             fold.apply(from_wire(op))
     assert fold.value == json.loads(DOCUMENT)
+
+
+def test_the_messages_of_the_socket_are_messages() -> None:
+    messages = [CLIENT_MESSAGE.validate_json(line) for line in block("jsonl").splitlines()]
+    assert {message.op for message in messages} == set(get_args(MessageOp))
 
 
 def rows(heading: str) -> dict[str, list[str]]:
