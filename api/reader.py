@@ -38,6 +38,8 @@ class ReaderLimits:
 class Reader:
     """Follows `feed` to its end. `after` is the last op that the reader has, None where it has nothing yet.
 
+    `place` is the op behind which the reader would go on, if the connection ended now.
+
     Events of the same choice that wait together are merged where the run coalesces, or where `window_s` asks for it.
     `EventIdError` where the run has no op `after`.
     """
@@ -47,7 +49,7 @@ class Reader:
         self._limits = limits
         self._window_s = window_s or 0.0
         self._merges = feed.head.coalesce_ms > 0 if window_s is None else window_s > 0
-        self._place = after or 0
+        self.place = self._place = after or 0
         self._begins = after is None
         self._index = feed.index_after(after or 0)
         if self._begins and feed.seq > 0:
@@ -61,7 +63,12 @@ class Reader:
         return self._feed.terminal is not None and self._index == self._feed.end
 
     async def batches(self) -> AsyncIterator[list[Told]]:
-        """What there is to send, together, as it comes; ends with the terminal event."""
+        """What there is to send, together, as it comes; ends with the terminal event. Who asks for more has sent the last."""
+        async for batch in self._batches():
+            yield batch
+            self.place = self._place
+
+    async def _batches(self) -> AsyncIterator[list[Told]]:
         if self._begins:
             yield [Told(0, "start", self._feed.head.start)]
         loop = asyncio.get_running_loop()

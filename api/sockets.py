@@ -25,7 +25,7 @@ from api.service import Service
 from api.structured import start
 from api.transports import line_text
 from api.wire import read_json, to_json
-from constrained.errors import BodyTooLargeError, MalformedBodyError, RequestError
+from constrained.errors import BodyTooLargeError, EndedRunError, MalformedBodyError, RequestError
 from schemas.requests import ErrorInfo
 from schemas.socket import CLIENT_MESSAGE, JoinMessage, Reply, StartMessage
 
@@ -139,7 +139,10 @@ class Connection:
     async def _join(self, message: JoinMessage) -> Following:
         feed = await self._service.log.open(message.run)
         try:
-            return Following(feed, Reader(feed, self._service.settings.runs.reader, message.after), opened=True)
+            reader = Reader(feed, self._service.settings.runs.reader, message.after)
+            if reader.is_over:
+                raise EndedRunError(f"The run has ended; nothing follows {message.after}", "after")
+            return Following(feed, reader, opened=True)
         except BaseException:
             self._service.log.release(feed)
             raise

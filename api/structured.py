@@ -9,7 +9,7 @@ from fastapi import APIRouter, Header, Query, Request, Response
 from api.constraints import text_source
 from api.deps import ServiceDep
 from api.disconnect import CLIENT_GONE, unless_disconnected
-from api.docs import streamed
+from api.docs import streamed_events
 from api.errors import as_ours
 from api.feed import Feed
 from api.reader import Reader
@@ -23,7 +23,6 @@ from constrained.decode.request import SamplingParams
 from constrained.errors import EventIdError, RequestError
 from constrained.options import CompileOptions
 from constrained.stream import Op
-from schemas.events import DeltaEvent, DoneEvent, ErrorEvent, SnapshotEvent, StartEvent
 from schemas.requests import (
     CancelResponse,
     EditRequest,
@@ -44,8 +43,7 @@ router = APIRouter(
     tags=["structured"],
     responses={"4XX": {"model": ErrorBody}, "5XX": {"model": ErrorBody}},
 )
-EVENTS = (StartEvent, DeltaEvent, SnapshotEvent, ErrorEvent, DoneEvent)
-STREAMED: dict[int | str, dict[str, Any]] = {200: streamed("The events of a run.", *EVENTS)}
+STREAMED: dict[int | str, dict[str, Any]] = {200: streamed_events("The events of a run.")}
 MAX_SEQ_DIGITS = 18
 
 
@@ -157,14 +155,15 @@ def streaming(
     service: Service, feed: Feed, transport: Transport, live: LiveRun | None = None, reader: Reader | None = None
 ) -> EventStreamResponse:
     """The response that streams a feed: to whoever started the run (`live`), or to a `reader` who joins."""
+    reader = reader or Reader(feed, service.settings.runs.reader)
     if live is not None and transport == "text":
         frames = text_frames(live.run, feed)
     else:
-        frames = event_frames(reader or Reader(feed, service.settings.runs.reader), feed, transport)
+        frames = event_frames(reader, feed, transport)
 
     def say_farewell() -> bytes:
         service.metrics.slow_readers.inc()
-        return farewell(feed, transport)
+        return farewell(feed, transport, reader.place)
 
     return EventStreamResponse(
         frames,

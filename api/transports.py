@@ -93,10 +93,10 @@ async def text_frames(run: Run[Any], feed: Feed) -> AsyncIterator[bytes]:
         index = feed.end
 
 
-def farewell(feed: Feed, transport: Transport) -> bytes:
-    """What a reader that stalled is told."""
+def farewell(feed: Feed, transport: Transport, place: int) -> bytes:
+    """What a reader that stalled is told; it can join again behind `place`, which is where it stood."""
     if transport == "text":
         return b""
     error = SlowConsumerError("This reader took nothing for too long; the run can be joined again")
-    event = Told(feed.seq, "error", wire_json(error_event(feed.seq + 1, error)))
+    event = Told(place, "error", wire_json(error_event(feed.seq + 1, error)))
     return TEXTS[transport](feed.run, event).encode()

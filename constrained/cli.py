@@ -1,4 +1,4 @@
-"""The command line: serve, key, generate, check, models, demo.
+"""The command line: serve, key, generate, check, models, demo, protocol.
 
 Only parses arguments and shows results. Whatever is heavy is imported by the command that needs it, so that `--help` is quick.
 What the caller can mend ends in one line on stderr and exit code 2.
@@ -193,6 +193,18 @@ def demo(
     from constrained.terminal.sample import show_sample
 
     show_sample(url, out)
+
+
+@app.command()
+def protocol(
+    typescript: Annotated[
+        bool, typer.Option("--typescript/--json-schema", help="As type declarations, or as a JSON Schema.")
+    ] = False,
+) -> None:
+    """Print the messages of the native protocol for other languages."""
+    from schemas import export
+
+    print(export.typescript() if typescript else json.dumps(export.json_schema(), indent=2, ensure_ascii=False))
 
 
 def _assignments(given: list[str]) -> dict[str, Any]:

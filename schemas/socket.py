@@ -80,4 +80,43 @@ class EventLine(Wire):
 
     event: EventName
     id: str
-    data: StartEvent | DeltaEvent | SnapshotEvent | ErrorEvent | DoneEvent
+    data: Any
+
+
+class StartLine(EventLine):
+    """`start`."""
+
+    event: Literal["start"]
+    data: StartEvent
+
+
+class DeltaLine(EventLine):
+    """`delta`."""
+
+    event: Literal["delta"]
+    data: DeltaEvent
+
+
+class SnapshotLine(EventLine):
+    """`snapshot`."""
+
+    event: Literal["snapshot"]
+    data: SnapshotEvent
+
+
+class ErrorLine(EventLine):
+    """`error`."""
+
+    event: Literal["error"]
+    data: ErrorEvent
+
+
+class DoneLine(EventLine):
+    """`done`."""
+
+    event: Literal["done"]
+    data: DoneEvent
+
+
+Line = Annotated[StartLine | DeltaLine | SnapshotLine | ErrorLine | DoneLine, Field(discriminator="event")]
+LINE: TypeAdapter[Any] = TypeAdapter(Line)

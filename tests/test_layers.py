@@ -63,7 +63,7 @@ THIRD_PARTY: dict[str, frozenset[str]] = {
     "constrained.guide": frozenset(),
     "constrained.grammar": frozenset({"referencing", "jsonschema_specifications", "lark"}),
     "constrained.stream": frozenset(),
-    "constrained.client": frozenset({"httpx", "pydantic"}),
+    "constrained.client": frozenset({"httpx", "pydantic", "pydantic_core", "websockets"}),
     "constrained": frozenset(),
 }
 NEVER_BELOW_DECODE = frozenset({"torch", "transformers", "tokenizers", "safetensors"})

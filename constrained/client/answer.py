@@ -38,7 +38,7 @@ def _read(target: Target[T], choice: StructuredChoice, response: StructuredRespo
         return target.finish_text(choice.text, choice.value)
     if choice.finish_reason == "stop":
         raise InvalidAnswerError("the service says that the document does not meet its schema", choice.value)
-    value = _value_so_far(choice.text)
+    value = choice.text if target.is_text else _value_so_far(choice.text)
     raise IncompleteError(
         f"the document is not finished: {choice.finish_reason}",
         partial=target.view(value),

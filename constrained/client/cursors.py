@@ -9,16 +9,17 @@ Where the fold's status answers, the value is not touched: reading the value joi
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Generic, Literal, Protocol, TypeVar
 
 from constrained.client.run import Run
 from constrained.client.target import Target
+from constrained.client.told import Told
 from constrained.client.unset import UNSET
 from constrained.stream import Fold
 from constrained.stream.pointer import join, split
 from constrained.stream.snapshot import copy_json
-from schemas.events import DeltaEvent, DoneEvent, ErrorEvent, Event, SetOp, SnapshotEvent, TextOp
+from schemas.events import DoneEvent, ErrorEvent, Event
 
 I_co = TypeVar("I_co", covariant=True)
 M = TypeVar("M")
@@ -44,15 +45,16 @@ class EventCursor:
 
     def __init__(self, run: Run[Any]) -> None:
         self.finished = False
-        self._queue = deque(run.events_so_far())
+        self._queue: deque[Event | Told] = deque(run.events_so_far())
         run.listen(self)
 
-    def receive(self, event: Event) -> None:
+    def receive(self, event: Told) -> None:
         self._queue.append(event)
 
     def take(self) -> Iterator[Event]:
         while self._queue:
-            event = self._queue.popleft()
+            waiting = self._queue.popleft()
+            event = waiting.event if isinstance(waiting, Told) else waiting
             self.finished = isinstance(event, DoneEvent | ErrorEvent)
             yield event
 
@@ -86,7 +88,10 @@ class ElementCursor(Generic[M]):
 
 
 class TextCursor:
-    """The additions to the string at `path`; their concatenation is the string. None where it is absent or null."""
+    """The additions to the string at `path`; their concatenation is the string. None where it is absent or null.
+
+    A string is followed as it was generated: a correction of the finished string adds nothing.
+    """
 
     def __init__(self, run: Run[Any], path: str, choice: int) -> None:
         self.choice = choice
@@ -94,19 +99,20 @@ class TextCursor:
         self._run = run
         self._path = canonical(path)
         self._pieces: list[str] = []
-        self._num_chars = 0
+        self._given: list[str] = []
+        self._is_closed = False
         self._catch_up()
         run.listen(self)
 
-    def receive(self, event: Event) -> None:
-        if isinstance(event, SnapshotEvent) and event.choice == self.choice:
+    def receive(self, event: Told) -> None:
+        if self._is_closed or event.name not in ("delta", "snapshot") or event.data.get("choice", 0) != self.choice:
+            return
+        if event.name == "snapshot":
             self._catch_up()
-        elif isinstance(event, DeltaEvent) and event.choice == self.choice:
-            for op in event.ops:
-                if op.path == self._path and isinstance(op, TextOp):
-                    self._add(op.add)
-                elif op.path == self._path and isinstance(op, SetOp) and isinstance(op.value, str):
-                    self._add(op.value)
+            return
+        for op in event.data["ops"]:
+            if op["path"] == self._path:
+                self._take_op(op)
 
     def take(self) -> Iterator[str]:
         while self._pieces:
@@ -114,19 +120,31 @@ class TextCursor:
             yield "".join(pieces)
         fold = self._run.fold(self.choice)
         fate = fate_of(fold, self._path)
-        if self._num_chars == 0 and fate in ("streaming", "complete"):
+        if not self._given and fate in ("streaming", "complete"):
             _expect(fold.at(self._path), str, self._path)
         self.finished = fate in ("complete", "absent")
 
+    def _take_op(self, op: Mapping[str, Any]) -> None:
+        if op["op"] == "text":
+            self._add(op["add"])
+        elif op["op"] == "set" and isinstance(op["value"], str):
+            self._add(op["value"])
+        self._is_closed = op["op"] in ("set", "close")
+
     def _catch_up(self) -> None:
+        """What a document that came at once has beyond what was given; nothing where the string was corrected meanwhile."""
         fold = self._run.fold(self.choice)
-        if fate_of(fold, self._path) in ("streaming", "complete") and isinstance(text := fold.at(self._path), str):
-            self._add(text[self._num_chars :])
+        fate = fate_of(fold, self._path)
+        if fate in ("streaming", "complete") and isinstance(text := fold.at(self._path), str):
+            given = "".join(self._given)
+            if text.startswith(given):
+                self._add(text[len(given) :])
+        self._is_closed = fate in ("complete", "absent")
 
     def _add(self, text: str) -> None:
         if text:
             self._pieces.append(text)
-            self._num_chars += len(text)
+            self._given.append(text)
 
 
 class FieldCursor(Generic[M]):

@@ -6,20 +6,24 @@ A place that has no value yet reads as `UNSET`. Nothing is validated and no defa
 `date` is still a string.
 
 A view is live: it reads the values as they are at the moment of the access. `unwrap` gives a plain copy.
+
+`Partial[Model]` is a class of its own, generated from the model: one property for each field, annotated with what it may read
+as. So a view can be asked for its type (`isinstance(view, Partial[Person])`), and shells and editors know its fields.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, NoReturn, SupportsIndex, TypeVar, overload
+from typing import TYPE_CHECKING, Any, Generic, Literal, NoReturn, SupportsIndex, TypeVar, Union, get_origin, overload
 
 from pydantic import BaseModel, RootModel
 
 from constrained.client.annotations import Arms, ModelField, arms_of, fields_of, fits, item_arms, member_arms, models_in
-from constrained.client.unset import UNSET
+from constrained.client.unset import UNSET, Unset
 from constrained.stream.snapshot import copy_json
 
 D = TypeVar("D")
+M = TypeVar("M")
 
 
 class View:
@@ -47,17 +51,23 @@ class View:
     __hash__ = None  # type: ignore[assignment]
 
     def __reduce__(self) -> Any:
-        return type(self), (self._value, self._arms)
+        return wrap, (self._value, self._arms)
 
 
-class Partial(View):
+class Partial(View, Generic[M]):
     """A model instance so far: the model's fields as attributes, by name or alias, and as items, by their JSON key.
 
-    Where a union leaves several models open, the fields of all of them can be read; a `Literal` field that has arrived rules
-    out the models that it does not fit.
+    `Partial[Model]` is the view of one model. Where a union leaves several models open, the fields of all of them can be read;
+    a `Literal` field that has arrived rules out the models that it does not fit.
     """
 
     __slots__ = ()
+
+    if not TYPE_CHECKING:
+
+        def __class_getitem__(cls, model: Any) -> Any:
+            is_model = cls is Partial and isinstance(model, type) and issubclass(model, BaseModel)
+            return _generated(model) if is_model else super().__class_getitem__(model)
 
     def _models(self) -> tuple[type[BaseModel], ...]:
         models = models_in(self._arms)
@@ -188,5 +198,57 @@ def wrap(value: Any, arms: Arms) -> Any:
         return PartialRoot(value, arms)
     if isinstance(value, dict):
         records = tuple(model for model in models if not issubclass(model, RootModel))
+        if len(records) == 1:
+            return _generated(records[0])(value, records)
         return Partial(value, records) if records else PartialMapping(value, arms)
     return PartialSequence(value, arms) if isinstance(value, list) else value
+
+
+_OF_MODEL = "__partial_view__"
+
+
+def _generated(model: type[BaseModel]) -> type[Any]:
+    """The view of one model: a subclass of `Partial` with a property for each of its fields. It lives as long as its model."""
+    if _OF_MODEL not in vars(model):
+        name = f"Partial[{model.__name__}]"
+        body = {
+            "__slots__": (),
+            "__doc__": f"A {model.__name__} so far.",
+            "__module__": model.__module__,
+            "__annotations__": {},
+        }
+        kind = type(name, (Partial,), body)
+        setattr(model, _OF_MODEL, kind)  # before its fields: a model may contain itself
+        for field_name, field in fields_of(model).items():
+            setattr(kind, field_name, _property(field, model.model_fields[field_name].description))
+            kind.__annotations__[field_name] = _reads_as(field.arms)
+    generated: type[Any] = vars(model)[_OF_MODEL]
+    return generated
+
+
+def _property(field: ModelField, doc: str | None) -> property:
+    def read(self: Partial[Any]) -> Any:
+        return self._read(field)
+
+    return property(read, doc=doc)
+
+
+def _reads_as(arms: Arms) -> Any:
+    """What a place with these arms may read as, as an annotation."""
+    kinds = [_view_kind(arm) for arm in arms]
+    return Any if Any in kinds else Union[(*kinds, None, Unset)]
+
+
+def _view_kind(arm: Any) -> Any:
+    origin = get_origin(arm) or arm
+    if not isinstance(origin, type):
+        return arm if origin is Literal else Any
+    if issubclass(origin, RootModel):
+        return PartialRoot
+    if issubclass(origin, BaseModel):
+        return _generated(origin)
+    if issubclass(origin, Mapping):
+        return PartialMapping
+    if issubclass(origin, list | tuple | set | frozenset):
+        return PartialSequence
+    return origin if origin in (bool, int, float, str) else Any

@@ -8,14 +8,14 @@ from __future__ import annotations
 
 import codecs
 import re
-from dataclasses import dataclass
+from collections.abc import Iterator
+from typing import NamedTuple
 
 _LINE_END = re.compile(r"\r\n|\n|\r")
 _BOM = "\ufeff"
 
 
-@dataclass(frozen=True, slots=True)
-class ServerSentEvent:
+class ServerSentEvent(NamedTuple):
     """One dispatched event; `id` is the last event id of the stream at that moment, "" if none was sent."""
 
     event: str
@@ -44,15 +44,14 @@ class SSEDecoder:
         text = self._utf8.decode(chunk)
         if not text:
             return []
-        first, *rest = _LINE_END.split(self._trim(text))
+        text = self._trim(text)
+        first, *rest = text.split("\n") if "\r" not in text else _LINE_END.split(text)
         self._line.append(first)
-        events = []
-        for start_of_next in rest:
-            event = self._end_line("".join(self._line))
-            self._line = [start_of_next]
-            if event is not None:
-                events.append(event)
-        return events
+        if not rest:
+            return []
+        rest.insert(0, "".join(self._line))
+        self._line = [rest.pop()]
+        return list(self._events(rest))
 
     def _trim(self, text: str) -> str:
         """Drop the byte order mark of the stream, and the LF of a CRLF that the chunks cut in two."""
@@ -64,12 +63,23 @@ class SSEDecoder:
         self._after_cr = text.endswith("\r")
         return text
 
-    def _end_line(self, line: str) -> ServerSentEvent | None:
-        if not line:
-            return self._dispatch()
-        name, _, value = line.partition(":")  # a comment has an empty name
-        self._field(name, value.removeprefix(" "))
-        return None
+    def _events(self, lines: list[str]) -> Iterator[ServerSentEvent]:
+        """What these whole lines complete. The usual fields come first: this runs for every line of a stream."""
+        for line in lines:
+            if line.startswith("data: "):
+                self._data.append(line[6:])
+            elif line.startswith("id: ") and "\0" not in line:
+                self._id = line[4:]
+            elif line.startswith("event: "):
+                self._event = line[7:]
+            elif line:
+                name, _, value = line.partition(":")  # a comment has an empty name
+                self._field(name, value.removeprefix(" "))
+            else:
+                event, data = self._event, self._data
+                self._event, self._data = "", []
+                if data:
+                    yield ServerSentEvent(event or "message", "\n".join(data), self._id)
 
     def _field(self, name: str, value: str) -> None:
         if name == "data":
@@ -80,8 +90,3 @@ class SSEDecoder:
             self._id = value
         elif name == "retry" and value.isascii() and value.isdigit():
             self.retry_ms = int(value)
-
-    def _dispatch(self) -> ServerSentEvent | None:
-        data, event = self._data, self._event
-        self._data, self._event = [], ""
-        return ServerSentEvent(event or "message", "\n".join(data), self._id) if data else None

@@ -1,4 +1,4 @@
-"""What a caller asks for: a pydantic model, any type that pydantic knows, or a plain JSON Schema.
+"""What a caller asks for: a pydantic model, any type that pydantic knows, a plain JSON Schema, or a constraint on text.
 
 A target gives the schema to send, shapes the view of what has arrived, and turns a finished document into the answer. Knows
 nothing of runs and requests.
@@ -7,7 +7,8 @@ nothing of runs and requests.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
 from pydantic import BaseModel, TypeAdapter, ValidationError
@@ -19,8 +20,29 @@ from constrained.stream.snapshot import copy_json
 T = TypeVar("T")
 
 
+@dataclass(frozen=True, slots=True)
+class Regex:
+    """Text that matches a regular expression; the answer is a `str`."""
+
+    regex: str
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """One of these texts; the answer is a `str`."""
+
+    choice: Sequence[str]
+
+
+@dataclass(frozen=True, slots=True)
+class Grammar:
+    """Text of a Lark grammar; the answer is a `str`."""
+
+    grammar: str
+
+
 class Target(Generic[T]):
-    """One thing asked for: `schema` goes over the wire.
+    """One thing asked for: `constraint` goes over the wire, and is the request's `schema`, `regex`, `choice` or `grammar`.
 
     A model's schema is its `model_json_schema()`, with the aliases by which it validates. A plain schema's answers are plain
     JSON values.
@@ -31,12 +53,24 @@ class Target(Generic[T]):
         self._adapter: TypeAdapter[T] | None = None
         if isinstance(schema_or_model, str | bytes):
             raise TypeError("a schema is a dict or a bool, or a type; text was given: json.loads() makes a schema of it")
-        if isinstance(schema_or_model, bool | Mapping):
-            self.schema = schema_or_model if isinstance(schema_or_model, bool) else dict(schema_or_model)
-        else:
-            self._annotation = schema_or_model
-            self._adapter = TypeAdapter(schema_or_model)
-            self.schema = _json_schema(schema_or_model, self._adapter)
+        self.is_text = isinstance(schema_or_model, Regex | Choice | Grammar)
+        self.constraint = self._constraint(schema_or_model)
+
+    def _constraint(self, asked: Any) -> dict[str, Any]:
+        match asked:
+            case Regex(regex):
+                return {"regex": regex}
+            case Choice(choice):
+                return {"choice": list(choice)}
+            case Grammar(grammar):
+                return {"grammar": grammar}
+            case bool():
+                return {"schema": asked}
+            case Mapping():
+                return {"schema": dict(asked)}
+        self._annotation = asked
+        self._adapter = TypeAdapter(asked)
+        return {"schema": _json_schema(asked, self._adapter)}
 
     def view(self, value: Any) -> Any:
         """The read-only view of a value so far."""

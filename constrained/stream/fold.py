@@ -10,17 +10,18 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any
 
 from constrained.errors import FoldError
-from constrained.stream.ops import Close, Field, Op, Open, Set, Text, Variant
+from constrained.stream.ops import Close, Field, Op, Open, Scalar, Set, Text, Variant
 from constrained.stream.pointer import split, unescape
 from constrained.stream.snapshot import Snapshot, Status, copy_json
 
 _SURROGATE = re.compile("[\ud800-\udfff]")
 _ROOT = ""
+_SCALARS = frozenset({str, int, float, bool, type(None)})
 
 Container = dict[str, Any] | list[Any]
 
@@ -30,9 +31,9 @@ class _Opened:
     """One open value: a container, or a string as the pieces that came so far and the place that they belong to."""
 
     path: str
-    container: Container | None = None
-    pieces: list[str] = field(default_factory=list)
-    holder: Container = field(default_factory=list)
+    container: Container | None
+    pieces: list[str]
+    holder: Container
     key: Any = None
 
 
@@ -98,61 +99,69 @@ class Fold:
         """Takes the next op; `FoldError` where the protocol does not allow it here, and then nothing has changed."""
         _APPLY[type(op)](self, op)
 
-    def _announce(self, op: Field) -> None:
-        self._place(op.path)
+    # The ops as calls, for who has their fields and no objects.
+
+    def announce(self, path: str) -> None:
+        """`field`."""
+        self._place(path)
         if self._next is not None:
-            raise FoldError("a location is announced twice", op.path)
-        self._next = op.path
-        self._status[op.path] = "next"
+            raise FoldError("a location is announced twice", path)
+        self._next = path
+        self._status[path] = "next"
 
-    def _decide(self, op: Variant) -> None:
-        if self._status.get(op.path) != "streaming":
-            self._place(op.path)
+    def decide(self, path: str) -> None:
+        """`variant`."""
+        if self._status.get(path) != "streaming":
+            self._place(path)
 
-    def _open(self, op: Open) -> None:
-        if op.type not in ("object", "array", "string"):
-            raise FoldError(f"an open value is an object, an array or a string, not {op.type!r}", op.path)
-        key = self._place(op.path)
-        opened = _Opened(op.path)
-        if op.type == "string":
-            opened.holder, opened.key = self._attach(key, ""), key
+    def open(self, path: str, kind: str) -> None:
+        """`open`."""
+        if kind not in ("object", "array", "string"):
+            raise FoldError(f"an open value is an object, an array or a string, not {kind!r}", path)
+        key = self._place(path)
+        if kind == "string":
+            self._chain.append(_Opened(path, None, [], self._attach(key, ""), key))
         else:
-            opened.container = {} if op.type == "object" else []
-            self._attach(key, opened.container)
-        self._chain.append(opened)
-        self._begin(op.path, "streaming")
+            container: Container = {} if kind == "object" else []
+            self._attach(key, container)
+            self._chain.append(_Opened(path, container, [], container))
+        self._begin(path, "streaming")
 
-    def _text(self, op: Text) -> None:
-        opened = self._innermost(op.path)
+    def text(self, path: str, add: str) -> None:
+        """`text`."""
+        opened = self._innermost(path)
         if opened.container is not None:
-            raise FoldError("text is for an open string; a container is open here", op.path)
-        if _SURROGATE.search(op.add):
-            raise FoldError("text must be whole Unicode scalar values; a surrogate was found", op.path)
-        opened.pieces.append(op.add)
+            raise FoldError("text is for an open string; a container is open here", path)
+        if not add.isascii() and _SURROGATE.search(add):
+            raise FoldError("text must be whole Unicode scalar values; a surrogate was found", path)
+        opened.pieces.append(add)
 
-    def _set(self, op: Set) -> None:
-        if op.value is not None and not isinstance(op.value, str | int | float):
-            raise FoldError(f"a scalar is set whole; {type(op.value).__name__} was found", op.path)
-        key = self._place(op.path)
-        self._attach(key, op.value)
-        self._begin(op.path, "complete")
+    def set(self, path: str, value: Scalar) -> None:
+        """`set`."""
+        if type(value) not in _SCALARS and not isinstance(value, str | int | float):
+            raise FoldError(f"a scalar is set whole; {type(value).__name__} was found", path)
+        key = self._place(path)
+        self._attach(key, value)
+        self._begin(path, "complete")
 
-    def _close(self, op: Close) -> None:
-        self._innermost(op.path)
+    def close(self, path: str) -> None:
+        """`close`."""
+        self._innermost(path)
         if self._next is not None:
-            raise FoldError(f"{self._next!r} was announced and has no value", op.path)
+            raise FoldError(f"{self._next!r} was announced and has no value", path)
         self._settle_text()
         self._chain.pop()
-        self._status[op.path] = "complete"
+        self._status[path] = "complete"
 
     @property
     def _innermost_path(self) -> str | None:
         return self._chain[-1].path if self._chain else None
 
     def _innermost(self, path: str) -> _Opened:
-        if self._innermost_path != path:
+        opened = self._chain[-1] if self._chain else None
+        if opened is None or opened.path != path:
             raise FoldError(f"the innermost open path is {self._innermost_path!r}", path)
-        return self._chain[-1]
+        return opened
 
     def _place(self, path: str) -> str | int:
         """The key or index under which `path` is the next value of the innermost open container."""
@@ -164,8 +173,8 @@ class Fold:
             return 0
         token = self._token(path)
         container = self._chain[-1].container
-        if isinstance(container, dict):
-            key = _unescaped(token, path)
+        if type(container) is dict:
+            key = token if "~" not in token else _unescaped(token, path)
             if key in container:
                 raise FoldError("this member has begun already", path)
             return key
@@ -177,17 +186,17 @@ class Fold:
     def _token(self, path: str) -> str:
         """The last token of `path`, whose parent must be the innermost open path."""
         parent, slash, token = path.rpartition("/")
-        if not slash or parent != self._innermost_path:
+        if not slash or not self._chain or parent != self._chain[-1].path:
             raise FoldError(f"the parent must be the innermost open path, {self._innermost_path!r}", path)
         return token
 
     def _attach(self, key: Any, value: Any) -> Container:
         """Puts `value` where `_place` said; returns what holds it now."""
         holder: Container | None = self._chain[-1].container if self._chain else self._document
-        if isinstance(holder, dict):
+        if type(holder) is dict:
             holder[key] = value
         else:
-            assert holder is not None, "_place lets nothing begin inside a string"
+            assert type(holder) is list, "_place lets nothing begin inside a string"
             holder.append(value)
         return holder
 
@@ -219,7 +228,7 @@ class Fold:
         key = int(key) if isinstance(holder, list) else key
         value = holder[key]
         if isinstance(value, dict | list):
-            self._chain.append(_Opened(path, value))
+            self._chain.append(_Opened(path, value, [], value))
         elif isinstance(value, str):
             self._chain.append(_Opened(path, None, [value] if value else [], holder, key))
         else:
@@ -234,10 +243,10 @@ def _unescaped(token: str, path: str) -> str:
 
 
 _APPLY: dict[type[Any], Callable[[Fold, Any], None]] = {
-    Field: Fold._announce,
-    Variant: Fold._decide,
-    Open: Fold._open,
-    Text: Fold._text,
-    Set: Fold._set,
-    Close: Fold._close,
+    Field: lambda fold, op: fold.announce(op.path),
+    Variant: lambda fold, op: fold.decide(op.path),
+    Open: lambda fold, op: fold.open(op.path, op.type),
+    Text: lambda fold, op: fold.text(op.path, op.add),
+    Set: lambda fold, op: fold.set(op.path, op.value),
+    Close: lambda fold, op: fold.close(op.path),
 }

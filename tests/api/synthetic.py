@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import time
 from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass, field
 from math import inf
@@ -45,6 +46,8 @@ class SyntheticGeneration:
     logprobs: int | None = None
     cancelled: asyncio.Event = field(default_factory=asyncio.Event)
     num_given: int = 0
+    began_at: float = field(default_factory=time.monotonic)
+    ttft_ms: float = 0.0
 
     def cancel(self) -> None:
         self.cancelled.set()
@@ -68,7 +71,9 @@ class SyntheticGeneration:
         yield self._chunk(b"", "stop" if len(given) == len(tokens) else "length")
 
     def _chunk(self, data: bytes, reason: FinishReason | None = None, error: Exception | None = None) -> Chunk:
-        usage = Usage(self.num_prompt_tokens, self.num_given, queue_ms=1.0, ttft_ms=2.0, total_ms=3.0 + self.num_given)
+        total_ms = 1000 * (time.monotonic() - self.began_at)
+        self.ttft_ms = self.ttft_ms or total_ms
+        usage = Usage(self.num_prompt_tokens, self.num_given, ttft_ms=self.ttft_ms, total_ms=total_ms)
         usage.cached_tokens, usage.forced_tokens = self.num_prompt_tokens // 2, self.num_given // 2
         return Chunk(data, tuple(data[:1]), reason, error, usage, self._logprobs(data[:1]))
 

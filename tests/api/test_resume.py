@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any
 
 import httpx
@@ -214,3 +214,19 @@ def test_several_choices_are_resumed_without_loss() -> None:
     for choice, text in enumerate(("one" * 60, "two" * 40)):
         mine = [event for event in [*got, *rest] if event.data.get("choice") == choice]
         assert document(mine) == text
+
+
+def test_a_reader_that_was_closed_for_its_slowness_goes_on_where_it_stood() -> None:
+    value = {"text": "x" * 12_000_000, "end": True}
+    settings = Settings(stall_timeout_s=0.3)
+    body = ask(ANY, resumable=True, coalesce_ms=0, max_tokens=4000)
+    with served(SyntheticBackend(compact(value), token_bytes=16_384), settings) as service:
+        with reading(service, body) as events:
+            got = [next(events)]
+            wait_until(lambda: service.metric("constrained_slow_readers_total") == 1)
+            with suppress(httpx.RemoteProtocolError, AssertionError):
+                got.extend(events)
+        *got, last = got
+        assert (last.name, last.data["code"], last.id) == ("error", "slow_consumer", got[-1].id)
+        rest = events_of(join(service, got[0].data["run"], headers={"last-event-id": last.id}))
+        assert document(got, rest) == value

@@ -18,6 +18,7 @@ import pytest
 from api.app import create_app
 from api.server import GracefulServer
 from api.settings import Settings
+from constrained.client import Client
 from tests.api.server import DEADLINE_S, ask, read_events, serving, wait_until
 from tests.api.synthetic import SyntheticBackend
 from tests.conftest import IN_CI
@@ -133,4 +134,8 @@ def test_tls(certificate: Path) -> None:
     with stoppable(**files) as (service, _):
         context = ssl.create_default_context(cafile=str(certificate / "cert.pem"))
         answer = httpx.post(f"https://{service.address}/v1/structured", json=ask(STRING), verify=context)
-    assert answer.status_code == 200
+        assert answer.status_code == 200
+        with Client(f"https://{service.address}", transport=httpx.HTTPTransport(verify=context)) as client:
+            for via in ("sse", "lines", "websocket"):
+                with client.stream(STRING, prompt="hello", via=via) as stream:
+                    assert stream.final()

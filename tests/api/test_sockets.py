@@ -170,6 +170,13 @@ def test_a_place_in_the_future_is_refused(service: Served, talk: Talk) -> None:
     assert reply.error.code == "invalid_event_id"
 
 
+def test_behind_the_last_event_there_is_nothing_to_join(service: Served, talk: Talk) -> None:
+    events = stream_events(service.client, ask({"type": "null"}))
+    reply = talk.say(op="join", run=events[0].data["run"], after=events[-1].data["seq"])
+    assert reply.error is not None
+    assert reply.error.code == "run_ended"
+
+
 def test_a_message_over_the_limit_is_refused() -> None:
     with served(SyntheticBackend(), Settings(max_body_bytes=1000)) as service, talking(service) as talk:
         reply = talk.say(op="start", request=ask({"type": "string"}, "x" * 1000))

@@ -138,7 +138,7 @@ class BlockingStream:
         found = getattr(self._stream, name)
         if name in ("events", "elements", "text"):
             return lambda *args, **options: _slowly(found(*args, **options))
-        return _later(found) if name in ("field", "final", "cancel") else found
+        return _later(found) if name in ("field", "final", "cancel", "steer", "edit", "detach") else found
 
     def __aiter__(self) -> AsyncIterator[Any]:
         return _slowly(iter(self._stream))
@@ -156,6 +156,11 @@ class BlockingClient:
     @asynccontextmanager
     async def stream(self, *args: Any, **options: Any) -> AsyncIterator[BlockingStream]:
         with self._client.stream(*args, **options) as stream:
+            yield BlockingStream(stream)
+
+    @asynccontextmanager
+    async def join(self, *args: Any, **options: Any) -> AsyncIterator[BlockingStream]:
+        with self._client.join(*args, **options) as stream:
             yield BlockingStream(stream)
 
     async def __aenter__(self) -> BlockingClient:

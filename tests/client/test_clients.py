@@ -25,6 +25,8 @@ from constrained.client import (
     NotFoundError,
     ProtocolError,
     RateLimitError,
+    Resume,
+    RunEndedError,
     RunFailedError,
     SchemaRefusedError,
     ServerError,
@@ -147,7 +149,7 @@ def test_the_schema_is_sent_as_it_is_given(make: Callable[..., Any], schema: Any
     (request,) = service.requests
     assert request.url.path == "/v1/structured/stream"
     assert request.headers["accept"] == "text/event-stream"
-    assert request.extensions["timeout"] == {"connect": 3.0, "read": 3.0, "write": 3.0, "pool": 3.0}
+    assert request.extensions["timeout"] == {"connect": 3.0, "read": pytest.approx(3.0, abs=3.0), "write": 3.0, "pool": 3.0}
 
 
 def test_a_schema_that_is_a_false_value_is_still_a_schema(make: Callable[..., Any]) -> None:
@@ -287,6 +289,7 @@ def test_check_and_models(make: Callable[..., Any]) -> None:
         (401, None, AuthenticationError),
         (403, None, AuthenticationError),
         (404, "model_not_found", NotFoundError),
+        (409, "run_ended", RunEndedError),
         (410, "run_expired", GoneError),
         (413, "body_too_large", BadRequestError),
         (429, None, RateLimitError),
@@ -305,7 +308,7 @@ def test_a_refusal_is_an_error_of_its_kind_and_is_not_retried(
             async with client.stream(True, **PROMPT):
                 pytest.fail("a refused stream was entered")
 
-        for call in (lambda: client.structured(True, **PROMPT), stream, lambda: client.check(True), client.models):
+        for call in (lambda: client.structured(True, **PROMPT), stream, lambda: client.check(True), lambda: client.cancel("r")):
             with pytest.raises(ApiError) as caught:
                 await call()
             failure = caught.value
@@ -365,6 +368,32 @@ def test_a_connection_that_fails_is_an_error_and_is_not_retried(
 
     play(make, service, scenario)
     assert len(service.requests) == 2
+
+
+@pytest.mark.parametrize(
+    ("failure", "num_requests"),
+    [(refusal, 3), (lambda _: httpx.ConnectError("refused"), 3), (lambda _: refusal(404), 1), (lambda _: refusal(500), 1)],
+)
+def test_only_what_reads_is_tried_again_and_only_where_that_may_help(
+    make: Callable[..., Any], failure: Callable[[int], Any], num_requests: int
+) -> None:
+    service = Service(*(failure(503) for _ in range(4)))
+
+    async def scenario(client: Any) -> None:
+        with pytest.raises(ClientError):
+            await client.models()
+
+    play(make, service, scenario, resume=Resume(delay_s=0.0))
+    assert len(service.requests) == num_requests
+
+
+def test_a_request_that_reads_succeeds_at_last(make: Callable[..., Any]) -> None:
+    service = Service(refusal(503), httpx.ReadError("reset"), httpx.Response(200, json={"object": "list", "data": []}))
+
+    async def scenario(client: Any) -> None:
+        assert await client.models() == []
+
+    play(make, service, scenario, resume=Resume(delay_s=0.0))
 
 
 @pytest.mark.parametrize("body", [{"text": "hello"}, {"json": {"choices": []}}])
@@ -591,18 +620,102 @@ def test_a_dropped_connection_is_an_error_with_the_partial(make: Callable[..., A
 
 
 @pytest.mark.parametrize("breaks", [httpx.ReadError("reset"), None])
-def test_a_connection_dropped_before_the_start(make: Callable[..., Any], breaks: Exception | None) -> None:
+@pytest.mark.parametrize("resumable", [False, True])
+def test_a_connection_dropped_before_the_start(make: Callable[..., Any], breaks: Exception | None, resumable: bool) -> None:
+    """The run's id has come to nobody: there is nothing to resume, and nothing to cancel."""
     service, _ = serve(b": ping\n", breaks=breaks)
 
     async def scenario(client: Any) -> None:
-        async with client.stream(Order, **PROMPT) as stream:
+        async with client.stream(Order, **PROMPT, resumable=resumable) as stream:
             with pytest.raises(DisconnectedError) as caught:
                 stream.start  # noqa: B018
             assert caught.value.partial is UNSET
+            assert (caught.value.run, caught.value.attempts) == (None, 0)
+            with pytest.raises(DisconnectedError):
+                stream.run_id  # noqa: B018
             with pytest.raises(DisconnectedError):
                 await collect(stream)
 
     play(make, service, scenario)
+    assert len(service.requests) == 1
+
+
+FRAMES = deltas(*PIECES)
+
+
+@pytest.mark.parametrize(
+    "refuse",
+    [
+        lambda: refusal(503),
+        lambda: httpx.ConnectError("refused"),
+        lambda: httpx.Response(502, text="bad gateway"),
+        lambda: httpx.ReadTimeout("late"),
+    ],
+)
+def test_a_broken_stream_of_a_resumable_run_is_joined_behind_the_last_event(
+    make: Callable[..., Any], refuse: Callable[[], Any]
+) -> None:
+    first, rest = Frames([start(), *FRAMES[:3]], httpx.ReadError("reset")), Frames([*FRAMES[3:], done()])
+    service = Service(events_response(first), refuse(), events_response(rest))
+
+    async def scenario(client: Any) -> None:
+        async with client.stream(Order, **PROMPT, resumable=True) as stream:
+            assert await collect(stream.elements("/items", Item)) == [Item(id=1), Item(id=2, tag="x")]
+            assert await stream.final() == Order.model_validate_json(ORDER)
+
+    play(make, service, scenario, resume=Resume(delay_s=0.0))
+    seq = DeltaEvent.model_validate_json(FRAMES[2].partition(b"data: ")[2]).seq
+    assert [(request.method, request.url.path) for request in service.requests] == [
+        ("POST", "/v1/structured/stream"),
+        *[("GET", "/v1/structured/run_1/events")] * 2,
+    ]
+    assert [request.headers.get("last-event-id") for request in service.requests] == [None, *[f"run_1:{seq}"] * 2]
+    assert first.closed
+
+
+@pytest.mark.parametrize(
+    ("refuse", "cause"),
+    [
+        (lambda: refusal(404, code="run_not_found"), NotFoundError),
+        (lambda: refusal(410), GoneError),
+        (lambda: httpx.Response(204), RunEndedError),
+    ],
+)
+def test_a_run_that_is_lost_meanwhile_is_an_error_with_the_partial(
+    make: Callable[..., Any], refuse: Callable[[], Any], cause: type
+) -> None:
+    service = Service(events_response(Frames([start(), *FRAMES[:2]])), refuse())
+
+    async def scenario(client: Any) -> None:
+        async with client.stream(Order, **PROMPT, resumable=True) as stream:
+            with pytest.raises(DisconnectedError) as caught:
+                await stream.final()
+            assert isinstance(caught.value.__cause__, cause)
+            assert (caught.value.partial.note, caught.value.attempts, caught.value.run) == ("two lines", 1, "run_1")
+
+    play(make, service, scenario, resume=Resume(delay_s=0.0))
+    assert len(service.requests) == 2
+
+
+@pytest.mark.parametrize(
+    ("frames", "why"),
+    [
+        (FRAMES[1:2], "comes after"),
+        ([start(run="run_2"), done()], "run_2"),
+        ([start(protocol=9)], "protocol version 9"),
+    ],
+)
+def test_what_comes_twice_or_of_another_run_after_coming_back_breaks_the_protocol(
+    make: Callable[..., Any], frames: list[bytes], why: str
+) -> None:
+    service = Service(events_response(Frames([start(), *FRAMES[:3]])), events_response(Frames(frames)))
+
+    async def scenario(client: Any) -> None:
+        async with client.stream(Order, **PROMPT, resumable=True) as stream:
+            with pytest.raises(ProtocolError, match=why):
+                await stream.final()
+
+    play(make, service, scenario, resume=Resume(delay_s=0.0))
 
 
 def test_events_that_break_the_protocol_are_an_error_after_those_before(make: Callable[..., Any]) -> None:
@@ -702,7 +815,7 @@ def test_cancel_closes_the_connection_of_a_run_that_ends_with_it(make: Callable[
 
 def test_cancel_tells_the_service_of_a_run_that_would_outlive_its_reader(make: Callable[..., Any]) -> None:
     service, body = serve(*whole(*PIECES))
-    service.answers += [httpx.Response(200, json={}), refusal(404, code="run_not_found")]
+    service.answers += [httpx.Response(200, json={"run": "run_1", "status": "cancelled"}), refusal(404, code="run_not_found")]
     service.answers.insert(2, events_response(Frames(whole(*PIECES))))
 
     async def scenario(client: Any) -> None:

@@ -259,3 +259,43 @@ def test_a_view_of_a_whole_document_agrees_with_the_instance(value: dict[str, An
             assert found.street == getattr(person, name).street
         else:
             assert found == getattr(person, name)
+
+
+def test_a_view_is_of_the_class_generated_from_its_model() -> None:
+    person = view({"name": "Ada", "hobbies": [{"name": "tea"}], "address": {}}, Person)
+    assert type(person) is Partial[Person] is Partial[Person]
+    assert isinstance(person, Partial)
+    assert isinstance(person.hobbies[0], Partial[Hobby])
+    assert not isinstance(person.address, Partial[Hobby])
+    assert (Partial[Person].__name__, Partial[Person].__module__) == ("Partial[Person]", __name__)
+    assert type(pickle.loads(pickle.dumps(person))) is Partial[Person]
+    assert isinstance(view({"pet": {"kind": "cat"}}, Owner).pet, Partial)
+
+
+def test_the_generated_class_says_what_each_field_may_read_as() -> None:
+    kinds = Partial[Person].__annotations__
+    assert set(kinds) == set(Person.model_fields)
+    assert kinds["name"] == str | None | Unset
+    assert kinds["address"] == Partial[Address] | None | Unset  # type: ignore[operator]
+    assert kinds["hobbies"] == PartialSequence | None | Unset
+    assert kinds["by_city"] == PartialMapping | None | Unset
+    assert kinds["born"] is Any
+    assert Partial[Cat].__annotations__["kind"] == Literal["cat"] | None | Unset
+    assert Partial[Node].__annotations__["label"] == str | None | Unset
+
+
+def test_the_generated_class_documents_its_fields() -> None:
+    class Told(BaseModel):
+        size: Annotated[int, Field(description="How large it is.")] = 0
+        more: Told | None = None
+
+    assert Partial[Told].size.__doc__ == "How large it is."
+    assert isinstance(view({"more": {"more": {"size": 1}}}, Told).more.more, Partial[Told])
+    assert view({"more": {"more": {"size": 1}}}, Told).more.more.size == 1
+
+
+def test_a_generated_class_is_read_only() -> None:
+    person = view({"name": "Ada"}, Person)
+    for change in (lambda: setattr(person, "name", "x"), lambda: delattr(person, "name")):
+        with pytest.raises(AttributeError, match="read-only"):
+            change()

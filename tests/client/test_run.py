@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from typing import Any
+from weakref import WeakKeyDictionary
 
 import pytest
 from hypothesis import given
@@ -12,6 +13,7 @@ from pydantic import BaseModel
 
 from constrained.client import UNSET, DisconnectedError, IncompleteError, InvalidAnswerError, ProtocolError, RunFailedError
 from constrained.client.cursors import Cursor, ElementCursor, EventCursor, FieldCursor, TextCursor, fate_of, reader
+from constrained.client.formats import EventStreamFormat
 from constrained.client.run import Cancelled, Disconnected, Run
 from constrained.client.target import Target
 from constrained.stream import DeltaStream
@@ -19,6 +21,9 @@ from schemas.events import DeltaEvent, DoneEvent, ErrorEvent, SnapshotEvent, Sta
 from tests.client.builders import delta, deltas, done, error, snapshot, sse, start, whole
 
 OPEN_ROOT = {"op": "open", "path": "", "type": "object"}
+
+
+FORMATS: WeakKeyDictionary[Run[Any], EventStreamFormat] = WeakKeyDictionary()
 
 
 def run_of(*frames: bytes, target: Any = True) -> Run[Any]:
@@ -29,7 +34,7 @@ def run_of(*frames: bytes, target: Any = True) -> Run[Any]:
 
 
 def feed(run: Run[Any], chunk: bytes) -> None:
-    run.feed(chunk)
+    run.feed(FORMATS.setdefault(run, EventStreamFormat()).feed(chunk))
     while run.step():
         pass
 
@@ -379,3 +384,52 @@ def test_a_document_that_the_model_refuses_is_no_answer() -> None:
         run_of(*whole('{"id":"x"}'), target=Item).final()
     assert caught.value.value == {"id": "x"}
     assert "int_parsing" in str(caught.value.__cause__)
+
+
+def test_the_place_to_go_on_from_is_behind_the_last_event_that_was_taken() -> None:
+    run = run_of()
+    assert run.place is None
+    feed(run, start(choices=2))
+    assert run.place == 0
+    feed(run, delta(1, OPEN_ROOT))
+    assert run.place == 1
+    run.feed(EventStreamFormat().feed(delta(2, {"op": "close", "path": ""})))
+    assert run.place == 1, "what waits has not been taken"
+    run.reconnect()
+    assert not run.step(), "it comes again"
+
+
+def test_a_part_of_several_snapshots_is_no_place_to_go_on_from() -> None:
+    """The service gives them the id behind which all is known: only the last one has it."""
+    shown = {"value": {}, "open": [""], "status": {"": "streaming"}}
+    run = run_of(start(choices=2), sse("snapshot", {"seq": 8, "choice": 0, **shown}, 0))
+    assert run.place is None
+    feed(run, sse("snapshot", {"seq": 9, "choice": 1, **shown}, 9))
+    assert run.place == 9
+    feed(run, delta(10, {"op": "close", "path": ""}))
+    assert (run.place, run.seq_of(0), run.seq_of(1)) == (10, 10, 9)
+
+
+def test_documents_that_come_again_as_they_were_known_are_taken() -> None:
+    """A reader who begins anew gets each choice as it stood: the one that moved first comes first."""
+    run = run_of(start(choices=2), delta(1, OPEN_ROOT), delta(2, OPEN_ROOT, choice=1))
+    events = EventCursor(run)
+    taken(events)
+    run.reconnect()
+    shown = {"value": {}, "open": [""], "status": {"": "streaming"}}
+    again = [start(choices=2), *(sse("snapshot", {"seq": choice + 1, "choice": choice, **shown}, choice) for choice in (0, 1))]
+    run.feed(EventStreamFormat().feed(b"".join(again)))
+    while run.step():
+        pass
+    assert run.outcome is None
+    assert [type(event) for event in taken(events)] == [SnapshotEvent, SnapshotEvent]
+
+
+def test_a_corrected_string_adds_nothing_to_its_text() -> None:
+    run = run_of(start(), *deltas('{"a":"Ada","b":"x', finish=False))
+    early, late = TextCursor(run, "/a", 0), TextCursor(run, "/b", 0)
+    status = {"": "streaming", "/a": "complete", "/b": "streaming"}
+    feed(run, snapshot(run.seq + 1, {"a": "Ada Grace", "b": "x"}, ["", "/b"], status))
+    feed(run, delta(run.seq + 1, {"op": "text", "path": "/b", "add": "y"}))
+    assert (taken(early), taken(late)) == (["Ada"], ["xy"])
+    assert early.finished

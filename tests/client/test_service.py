@@ -8,7 +8,6 @@ import socket
 import threading
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
-from pathlib import Path
 from typing import Any, Literal
 
 import httpx
@@ -18,12 +17,16 @@ from pydantic import BaseModel
 from constrained.client import (
     UNSET,
     BadRequestError,
+    Choice,
     DisconnectedError,
+    Grammar,
     IncompleteError,
     NotFoundError,
+    Regex,
     RunFailedError,
     SchemaRefusedError,
     TransportError,
+    replay,
 )
 from schemas.events import DeltaEvent
 from tests.api.server import Served, served, wait_until
@@ -254,13 +257,52 @@ def test_no_service_at_all(make: Callable[..., Any]) -> None:
     play(make, url, scenario)
 
 
-def test_the_examples_of_the_manual_run(service: Served) -> None:
-    manual = (Path(__file__).parents[2] / "docs" / "client.md").read_text(encoding="utf-8")
-    blocks = re.findall(r"```python\n(.*?)```", manual, re.DOTALL)
-    assert len(blocks) > 3
-    names: dict[str, Any] = {"__name__": "manual"}
-    for block in blocks:
-        code = block.replace("Client()", f"Client({service.url!r})")
-        exec(compile(code, "docs/client.md", "exec", dont_inherit=True), names)
-    names["client"].close()
-    assert names["person"] == names["Person"].model_validate(ADA.model_dump())
+@pytest.mark.parametrize("via", ["sse", "lines", "websocket"])
+@pytest.mark.parametrize(
+    ("asked", "fits"),
+    [
+        (Regex("[a-c]{3}[0-9]"), lambda text: re.fullmatch("[a-c]{3}[0-9]", text)),
+        (Choice(["yes", "no"]), lambda text: text in ("yes", "no")),
+        (Grammar('start: "a" start "b" | "ab"'), lambda text: text.strip("a").strip("b") == ""),
+    ],
+)
+def test_text_may_be_asked_for(
+    make: Callable[..., Any], texts: Served, via: str, asked: Any, fits: Callable[[str], Any]
+) -> None:
+    async def scenario(client: Any) -> None:
+        answer = await client.structured(asked, prompt="hello")
+        assert fits(answer.value)
+        async with client.stream(asked, prompt="hello", via=via) as stream:
+            assert "".join(await collect(stream.text(""))) == await stream.final() == stream.partial == answer.value
+        with pytest.raises(TypeError, match="only schemas"):
+            await client.check(asked)
+
+    play(make, texts.url, scenario)
+
+
+@pytest.fixture(scope="module")
+def texts() -> Iterator[Served]:
+    with served(SyntheticBackend()) as running:
+        yield running
+
+
+def test_text_that_is_cut_is_what_there_is(make: Callable[..., Any]) -> None:
+    async def scenario(client: Any) -> None:
+        with pytest.raises(IncompleteError) as caught:
+            await client.structured(Regex("[ab]{1,99}"), prompt="hello", max_tokens=2)
+        assert caught.value.partial == caught.value.value == "abaaba"
+
+    with served(SyntheticBackend("abaabaabaaba")) as running:
+        play(make, running.url, scenario)
+
+
+@pytest.mark.parametrize("via", ["sse", "lines"])
+def test_a_recorded_stream_is_read_again(service: Served, via: str) -> None:
+    body = {"schema": Person.model_json_schema(), "prompt": "hello"}
+    accept = {"sse": "text/event-stream", "lines": "application/x-ndjson"}[via]
+    recorded = service.client.post("/v1/structured/stream", json=body, headers={"accept": accept}).content
+    for size in (1, 7, len(recorded)):
+        chunks = [recorded[at : at + size] for at in range(0, len(recorded), size)]
+        assert replay(chunks, Person, via=via) == ADA
+    with pytest.raises(DisconnectedError):
+        replay([recorded[:-20]], Person, via=via)

@@ -8,11 +8,13 @@ import socket
 import subprocess
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import httpx
 import pytest
 
 from api.settings import Settings
+from constrained.client import Client
 from tests.api.server import DEADLINE_S, Served, ask, read_events, served, wait_until
 from tests.api.synthetic import SyntheticBackend
 from tests.conftest import IN_CI
@@ -116,3 +118,12 @@ def test_the_metrics_stay_inside(proxied: Served) -> None:
 def test_a_body_over_the_limit(proxied: Served) -> None:
     answer = proxied.client.post("/v1/structured", json=ask(STRING, "x" * 3_000_000))
     assert answer.status_code == 413
+
+
+@pytest.mark.parametrize("via", ["sse", "lines", "websocket"])
+def test_our_client_goes_through_by_every_way(proxied: Served, via: Any) -> None:
+    with Client(proxied.url, via=via) as client, client.stream(STRING, prompt="hang") as stream:
+        assert next(iter(stream.text("")))
+    wait_until(proxied.backend.generations[-1].cancelled.is_set)
+    with Client(proxied.url, via=via) as client, client.stream(STRING, prompt="hello") as stream:
+        assert stream.final() == "".join(stream.text(""))
