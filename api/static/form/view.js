@@ -1,19 +1,24 @@
 /**
  * A form that fills itself: widgets drawn from a schema, filled from a fold, at most once per path and animation frame.
  *
- * Ops only mark their path as dirty; a frame brings each dirty path in line with the fold. So a frame costs the same
- * however many ops it stands for, and a snapshot needs no code of its own.
+ * Whoever changes the fold only marks the path (`touch`); a frame brings each marked path in line with the fold. So a frame
+ * costs the same however many ops it stands for, and a snapshot needs no code of its own.
  */
 
-import { Fold } from "./fold.js";
-import { join, lastToken, parent } from "./pointer.js";
-import { Group, humanise, widgetFor } from "./widgets.js";
+import { Fold, joinPointer as join, lastToken, parentPointer as parent } from "../constrained.js";
+import { SchemaTree } from "./schema.js";
+import { humanise } from "./shape.js";
+import { Group, Leaf, widgetFor } from "./widgets.js";
 
 /** @typedef {import("./schema.js").Field} Field */
+/** @typedef {import("./schema.js").Kind} Kind */
 /** @typedef {import("./widgets.js").Widget} Widget */
+/** @typedef {import("./widgets.js").Place} Place */
 
-export class Form {
+export class View {
   fold = new Fold();
+  /** Whether nothing more will come: what is open then was cut off. */
+  ended = false;
   /** @type {Map<string, Widget>} */
   #widgets = new Map();
   /** @type {Set<string>} */
@@ -22,46 +27,46 @@ export class Form {
 
   /**
    * @param {HTMLElement} host where the widgets go
-   * @param {() => void} onChange called after each frame that drew something, and after each edit
+   * @param {{onDraw: () => void, onEdit: (path: string, value: unknown, raw: string | null) => void}} told
    */
-  constructor(host, onChange) {
+  constructor(host, told) {
     this.host = host;
-    this.onChange = onChange;
+    this.told = told;
   }
 
-  /** Draw every field that is known beforehand. @param {import("./schema.js").SchemaTree} tree */
-  draw(tree) {
+  /** Draw every field that is known beforehand. @param {unknown} schema @param {string[]} [order] @param {Fold} [fold] */
+  draw(schema, order, fold = new Fold()) {
     cancelAnimationFrame(this.#frame);
     this.#frame = 0;
-    this.fold = new Fold();
-    this.#widgets.clear();
+    this.fold = fold;
+    this.ended = false;
     this.#dirty.clear();
-    const label = tree.root.title ?? "Document";
-    const root = this.#build({ path: "", field: tree.root, label, required: true });
-    this.host.replaceChildren(root.element);
+    try {
+      this.#drawTree(new SchemaTree(schema, order));
+    } catch {
+      // Not a schema: the service says what is wrong with it, once it is asked.
+      this.#drawTree(new SchemaTree(true));
+    }
   }
 
-  /** @param {import("./fold.js").Op} op */
-  apply(op) {
-    this.fold.apply(op);
-    this.#touch(op.path);
+  /** @param {SchemaTree} tree */
+  #drawTree({ root }) {
+    this.#widgets.clear();
+    const widget = this.#build({ path: "", field: root, label: root.title ?? "Document", required: true });
+    this.host.replaceChildren(widget.element);
   }
 
-  /** @param {{value: unknown, open: string[], status: Record<string, import("./fold.js").Status>}} snapshot */
-  restore(snapshot) {
-    this.fold.restore(snapshot.value, snapshot.open, snapshot.status);
-    for (const path of this.fold.nodes.keys()) this.#touch(path);
-    for (const path of this.fold.status.keys()) this.#touch(path);
+  /** @param {string} path one whose value or state has changed */
+  touch(path) {
+    this.#dirty.add(path);
+    this.#frame ||= requestAnimationFrame(() => this.flush());
   }
 
-  /** The run ended early: what is complete stays, what is open is marked. */
-  interrupt() {
-    for (const path of this.fold.interrupt()) this.#touch(path);
-  }
-
-  /** @param {string} path @returns {string} the label that the user sees there, or its key */
-  labelOf(path) {
-    return this.#widgets.get(path)?.place.label ?? humanise(path === "" ? "document" : lastToken(path));
+  /** The run has ended, or goes on again. @param {boolean} ended */
+  end(ended) {
+    this.ended = ended;
+    for (const [path, status] of this.fold.status) if (status !== "complete") this.touch(path);
+    this.flush();
   }
 
   /** Bring the page in line with the fold now, not with the next frame. */
@@ -71,13 +76,28 @@ export class Form {
     const paths = [...this.#dirty];
     this.#dirty.clear();
     for (const path of paths) this.#sync(path);
-    this.onChange();
+    this.told.onDraw();
   }
 
-  /** @param {string} path */
-  #touch(path) {
-    this.#dirty.add(path);
-    this.#frame ||= requestAnimationFrame(() => this.flush());
+  /** @param {string} path @param {string} why what is wrong with the value that the user gave there */
+  blame(path, why) {
+    this.#sync(path);
+    const widget = this.#widgets.get(path);
+    if (widget instanceof Leaf) widget.blame(why);
+  }
+
+  /** @param {string} path @returns {string} the label that the user sees there, or its key */
+  labelOf(path) {
+    return this.#widgets.get(path)?.place.label ?? humanise(path === "" ? "document" : lastToken(path));
+  }
+
+  /** @returns {number} how much of the outermost members has been written or left out, 0 to 1 */
+  get progress() {
+    const root = this.#widgets.get("");
+    if (this.fold.status.get("") === "complete") return 1;
+    if (!(root instanceof Group) || root.children.size === 0) return 0;
+    const written = [...root.children.keys()].findLastIndex((key) => this.fold.status.get(join("", key)) === "complete") + 1;
+    return written / root.children.size;
   }
 
   /** @param {string} path */
@@ -85,9 +105,16 @@ export class Form {
     const widget = this.#settle(path);
     if (!widget) return;
     const node = this.fold.nodes.get(path);
-    const status = this.fold.status.get(path) ?? "pending";
-    widget.show(status, node);
-    if (status === "complete" && node?.kind === "object") this.#markAbsent(path);
+    const state = this.#stateOf(path);
+    widget.show(state, node);
+    if (state === "complete" && node?.kind === "object") this.#markAbsent(path);
+  }
+
+  /** @param {string} path @returns {import("./widgets.js").State} */
+  #stateOf(path) {
+    const status = this.fold.status.get(path);
+    if (!this.ended || status === "complete") return status ?? "pending";
+    return status === "streaming" ? "interrupted" : "pending";
   }
 
   /** The widget at a path in the shape that the fold asks for, made or exchanged where needed. @param {string} path */
@@ -111,8 +138,8 @@ export class Form {
   /** @param {Widget} widget @param {Field} field @returns {Widget} */
   #reshape(widget, field) {
     if (field === widget.field || (widget instanceof Group && widget.field.kind === field.kind)) return widget;
-    const { path, required } = widget.place;
-    const settled = this.#build({ ...widget.place, field, required });
+    const { path } = widget.place;
+    const settled = this.#build({ ...widget.place, field });
     const above = path === "" ? null : this.#widgets.get(parent(path));
     if (above instanceof Group) above.replace(lastToken(path), settled);
     else this.host.replaceChildren(settled.element);
@@ -131,9 +158,9 @@ export class Form {
     return widget;
   }
 
-  /** @param {import("./widgets.js").Place} place @returns {Widget} */
+  /** @param {Place} place @returns {Widget} */
   #build(place) {
-    const widget = widgetFor(place, (value, raw) => this.#edit(place.path, value, raw));
+    const widget = widgetFor(place, (value, raw) => this.told.onEdit(place.path, value, raw));
     this.#widgets.set(place.path, widget);
     if (widget instanceof Group && !place.field.collapsed) this.#drawMembers(widget, place.field);
     return widget;
@@ -145,12 +172,14 @@ export class Form {
     group.drawn = field;
     group.field = field;
     if (field.kind !== "object") return;
+    /** @type {Element | null} */
     let after = null;
     for (const { key, required, field: member } of field.members) {
       let widget = group.children.get(key);
       if (!widget) {
         const path = join(group.place.path, key);
-        widget = this.#build({ path, field: member, label: member.title ?? humanise(key), required });
+        const label = member.title ?? humanise(key);
+        widget = this.#build({ path, field: member, label, required, cell: group.place.row });
         group.put(key, widget, after ? after.nextElementSibling : group.body.firstElementChild);
       }
       after = widget.element;
@@ -165,15 +194,9 @@ export class Form {
       if (!this.fold.nodes.has(join(path, key))) widget.show("absent", undefined);
     }
   }
-
-  /** @param {string} path @param {unknown} value @param {string | null} raw */
-  #edit(path, value, raw) {
-    this.fold.edit(path, value, raw);
-    this.onChange();
-  }
 }
 
-/** @param {Group} list @param {string} path @returns {import("./widgets.js").Place} */
+/** @param {Group} list @param {string} path @returns {Place} */
 function rowPlace(list, path) {
   const index = Number(lastToken(path));
   const field = list.field.item(index);
@@ -181,18 +204,17 @@ function rowPlace(list, path) {
   // A scalar's row shows its number alone; the list's name is there for those who cannot see the list around it.
   const bare = !["object", "array", "union", "any"].includes(field.kind);
   const label = bare ? String(index + 1) : `${field.title ?? "Entry"} ${index + 1}`;
-  return { path, field, label, context, required: true };
+  return { path, field, label, context, required: true, row: list.columns !== null };
 }
 
-/** @param {Group} group @param {string} path @returns {import("./widgets.js").Place} */
+/** @param {Group} group @param {string} path @returns {Place} */
 function memberPlace(group, path) {
   const field = group.field.member(lastToken(path));
   return { path, field, label: field.title ?? humanise(lastToken(path)), required: true };
 }
 
-/** @param {import("./fold.js").Node} node @returns {import("./schema.js").Kind} */
-function typeOf(node) {
-  if (node.kind !== "scalar") return node.kind;
-  if (node.value === null) return "null";
-  return /** @type {import("./schema.js").Kind} */ (typeof node.value);
+/** @param {{kind: string, value: unknown}} node @returns {Kind} */
+function typeOf({ kind, value }) {
+  if (kind !== "scalar") return /** @type {Kind} */ (kind);
+  return value === null ? "null" : /** @type {Kind} */ (typeof value);
 }
