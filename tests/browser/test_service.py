@@ -13,6 +13,8 @@ import pytest
 from jsonschema import Draft202012Validator
 from playwright.sync_api import Browser, Page, expect
 
+from api.keys import entry_text, new_key
+from api.settings import Settings
 from constrained.decode.request import SamplingParams
 from tests.api.server import Served, live, served, wait_until
 from tests.api.synthetic import SyntheticBackend, SyntheticGeneration, compact
@@ -156,7 +158,6 @@ def test_a_closed_value_is_corrected_while_the_run_goes_on(page: Page, synthetic
     expect(age).to_have_value("37")
     age.fill("52")
     age.press("Tab")
-    expect(page.get_by_role("status")).to_contain_text("Age corrected.")
     expect(page.get_by_role("status")).to_contain_text(re.compile("^Complete"), timeout=RUN_LIMIT_MS)
     assert json.loads(page.locator("#json").inner_text())["age"] == 52
     expect(age).to_have_value("52")
@@ -175,6 +176,49 @@ def test_a_reload_finds_the_run_again(page: Page) -> None:
     page.reload()
     expect(page.get_by_role("status")).to_contain_text(re.compile("^Complete"))
     assert json.loads(page.locator("#json").inner_text()) == document
+
+
+OVER_A_SOCKET = """
+async (schema) => {
+  const { Constrained } = await import("/static/constrained.js");
+  const run = new Constrained({ transport: "websocket" }).stream({ schema, prompt: "hang", coalesce_ms: 0 });
+  document.querySelector("constrained-form").run = run;
+}
+"""
+
+
+def test_the_form_fills_and_is_corrected_over_a_websocket(page: Page, synthetic: Served) -> None:
+    schema = json.loads(page.locator("#schema").input_value())
+    sent: list[Any] = []
+    page.on("websocket", lambda socket: socket.on("framesent", lambda frame: sent.append(json.loads(frame))))
+    page.on("request", lambda request: sent.append(request.url))
+    page.evaluate(OVER_A_SOCKET, schema)
+    age = page.get_by_label("Age")
+    expect(age).to_be_editable()
+    age.fill("52")
+    age.press("Tab")
+    expect(age).to_have_value("52")
+    page.get_by_role("button", name="Cancel").click()
+    expect(page.get_by_role("status")).to_have_text("Cancelled.")
+    wait_until(synthetic.backend.generations[-1].cancelled.is_set)
+    assert [message["op"] for message in sent] == ["start", "edit"]
+
+
+def test_a_service_with_keys_asks_for_one(chromium: Browser, tmp_path: Path) -> None:
+    key, file = new_key(), tmp_path / "keys.toml"
+    file.write_text(entry_text("page", key), "utf-8")
+    with served(SyntheticBackend(), Settings(api_keys=file)) as service, open_page(chromium, service.url) as page:
+        box = page.get_by_label("API key")
+        box.fill("nobody's")
+        page.get_by_role("button", name="Fill the form").click()
+        expect(box).to_have_attribute("aria-invalid", "true")
+        expect(page.locator("#settings-problem")).to_contain_text("asks for an API key")
+        box.fill(key)
+        box.press("Tab")
+        expect(page.get_by_label("Model")).to_have_value("synthetic")
+        fill(page)
+        page.reload()
+        expect(page.get_by_role("status")).to_have_text("Complete. The document is valid.")
 
 
 MARINA = {
@@ -250,7 +294,6 @@ def test_what_the_network_breaks_is_marked_and_resume_brings_the_rest(chromium: 
 @pytest.fixture(scope="module")
 def real_service(real_model: LoadedModel) -> Iterator[str]:
     from api.backend import ModelBackend
-    from api.settings import Settings
     from constrained.decode.async_engine import AsyncEngine
     from constrained.decode.options import EngineOptions
 

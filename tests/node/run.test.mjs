@@ -326,6 +326,23 @@ test("a run that has expired is not resumed for ever", async () => {
   server.close();
 });
 
+test("a reader that was too slow takes a resumable run up again", async () => {
+  const asked = [];
+  const server = await answering((request, response) => {
+    asked.push(request.url);
+    response.writeHead(200, { "content-type": "text/event-stream" });
+    const slow = { seq: 9, code: "slow_consumer", message: "Too slow.", path: null, retriable: true };
+    if (asked.length === 1) return response.end(STARTED + frame(1, "delta", { seq: 1, choice: 0, ops: [WRITTEN[0]] }) + frame(8, "error", slow));
+    response.end(frame(4, "delta", { seq: 3, choice: 0, ops: WRITTEN.slice(1) }) + frame(4, "done", DONE));
+  });
+  const client = new Constrained({ baseUrl: server.url });
+  assert.equal(await client.stream(ask("x", { resumable: true })).final(), "x");
+  assert.deepEqual(asked, ["/v1/structured/stream", "/v1/structured/r/events?after=1"]);
+  asked.length = 0;
+  await assert.rejects(client.stream(ask()).final(), (error) => error instanceof RunError && error.code === "slow_consumer");
+  server.close();
+});
+
 const STARTED = frame(0, "start", { run: "r", model: "m", schema: true, order: [], choices: 1 });
 const WRITTEN = [{ op: "open", path: "", type: "string" }, { op: "text", path: "", add: "x" }, { op: "close", path: "" }];
 const DONE = {

@@ -55,6 +55,15 @@ def test_the_types_hold() -> None:
     node(str(compiler), "--project", str(HERE))
 
 
+@pytest.mark.parametrize("name", ["constrained.js", "constrained.d.ts", "constrained-form.js", "form/view.js", "form/form.css"])
+def test_the_service_serves_it_and_a_browser_asks_whether_it_is_new(service: Served, name: str) -> None:
+    answer = service.client.get(f"/static/{name}")
+    assert answer.text == (CLIENT.parent / name).read_text("utf-8")
+    assert answer.headers["cache-control"] == "no-cache"
+    again = service.client.get(f"/static/{name}", headers={"if-none-match": answer.headers["etag"]})
+    assert (again.status_code, again.headers["cache-control"]) == (304, "no-cache")
+
+
 SNIPPETS = re.findall(r"```js\n(.*?)```", DOCS.read_text("utf-8"), re.DOTALL)
 
 

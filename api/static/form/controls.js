@@ -13,6 +13,7 @@
  * @property {(locked: boolean) => void} lock
  */
 
+const FITS_ITSELF = CSS.supports("field-sizing", "content");
 const MAX_PILLS = 6;
 const MAX_PILL_CHARS = 44;
 const JSON_NUMBER = /^-?(0|[1-9]\d*)(\.\d+)?([eE][+-]?\d+)?$/;
@@ -65,9 +66,16 @@ function typed(element) {
       element.placeholder = value === null ? wordFor(null) : "";
       element.removeAttribute("aria-invalid");
       if (element.value !== shown) element.value = shown;
+      if (!FITS_ITSELF && element instanceof HTMLTextAreaElement) fit(element);
     },
     lock: (locked) => (element.readOnly = locked),
   };
+}
+
+/** What `field-sizing: content` does, where a browser has not learnt it. @param {HTMLTextAreaElement} element */
+function fit(element) {
+  element.style.height = "auto";
+  element.style.height = `${element.scrollHeight + 2}px`;
 }
 
 /** @param {unknown[]} options @param {string} id @param {OnEdit} onEdit @param {boolean} narrow @returns {Control} */

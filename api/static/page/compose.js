@@ -14,6 +14,7 @@ const byId = (id) => /** @type {T} */ (document.getElementById(id));
 export class Compose {
   schema = /** @type {HTMLTextAreaElement} */ (byId("schema"));
   prompt = /** @type {HTMLTextAreaElement} */ (byId("prompt"));
+  key = /** @type {HTMLInputElement} */ (byId("key"));
   presets = byId("presets");
 
   /** @param {(schema: unknown) => void} onSchema called with each schema that is JSON, as it is picked or typed */
@@ -55,7 +56,7 @@ export class Compose {
 
   /** @returns {Record<string, string>} what is typed, for `restore` */
   save() {
-    return Object.fromEntries(["schema", "prompt", ...NUMBERS, ...WORDS].map((name) => [name, input(name).value]));
+    return Object.fromEntries(["schema", "prompt", "key", ...NUMBERS, ...WORDS].map((name) => [name, input(name).value]));
   }
 
   /** @param {Record<string, string>} saved */
@@ -65,12 +66,20 @@ export class Compose {
       if (name === "model" && value) box.append(new Option(value, value));
       box.value = value;
     }
+    if (saved.key) this.askForKey();
     this.#tellSettings();
     this.#mark(PRESETS.findIndex(({ schema }) => JSON.stringify(schema, null, 2) === saved.schema));
   }
 
+  /** The service is not open to all. */
+  askForKey() {
+    byId("key-part").hidden = false;
+    /** @type {HTMLDetailsElement} */ (byId("settings-part")).open = true;
+  }
+
   /** @param {Problem} problem one whose place is here */
   show({ place, title, detail, param }) {
+    if (param === "key") this.askForKey();
     const box = byId(`${place}-problem`);
     const where = param && place === "schema" && param.startsWith("/") ? [element("code", param)] : [];
     box.replaceChildren(element("strong", title), element("span", detail), ...where);

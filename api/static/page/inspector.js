@@ -3,7 +3,23 @@
 const MAX_ROWS = 600;
 const MAX_DETAIL_CHARS = 120;
 
-/** The newest of a long list, written once a frame; a list that is read at its end stays there. */
+/** A box that shows its end while it grows, unless it was scrolled away from it. Asks for no layout but its own. */
+class Scroll {
+  #atEnd = true;
+
+  /** @param {HTMLElement} box */
+  constructor(box) {
+    this.box = box;
+    box.addEventListener("scroll", () => (this.#atEnd = box.scrollTop + box.clientHeight >= box.scrollHeight - 8), { passive: true });
+  }
+
+  /** It has grown. */
+  follow() {
+    if (this.#atEnd) this.box.scrollTop = this.box.scrollHeight;
+  }
+}
+
+/** The newest of a long list, written once a frame while it can be seen. */
 class Tail {
   #frame = 0;
   /** @type {Node[]} */
@@ -12,6 +28,7 @@ class Tail {
   /** @param {HTMLElement} list @param {() => void} [onWrite] */
   constructor(list, onWrite = () => {}) {
     this.list = list;
+    this.scroll = new Scroll(list);
     this.onWrite = onWrite;
   }
 
@@ -24,28 +41,29 @@ class Tail {
   add(row) {
     this.#waiting.push(row);
     if (this.#waiting.length > MAX_ROWS) this.#waiting.shift();
-    this.#frame ||= requestAnimationFrame(() => this.#write());
+    this.#frame ||= requestAnimationFrame(() => this.write());
   }
 
-  #write() {
+  write() {
     this.#frame = 0;
-    const { list } = this;
-    const atEnd = isAtEnd(list);
-    list.append(...this.#waiting);
-    this.#waiting = [];
-    while (list.childNodes.length > MAX_ROWS) list.firstChild?.remove();
-    if (atEnd) list.scrollTop = list.scrollHeight;
     this.onWrite();
+    if (this.list.closest("[hidden]") || this.#waiting.length === 0) return;
+    this.list.append(...this.#waiting);
+    this.#waiting = [];
+    while (this.list.childNodes.length > MAX_ROWS) this.list.firstChild?.remove();
+    this.scroll.follow();
   }
 }
 
 /** The pane below the form. */
 export class Inspector {
   #total = 0;
+  #scroll;
 
   /** @param {(id: string) => HTMLElement} byId @param {() => string} readJson */
   constructor(byId, readJson) {
     this.json = byId("json");
+    this.#scroll = new Scroll(this.json);
     this.count = byId("event-count");
     this.filter = /** @type {HTMLInputElement} */ (byId("filter"));
     this.stream = new Tail(byId("stream"));
@@ -68,9 +86,8 @@ export class Inspector {
   /** The document has changed; it is written out only while it can be seen. */
   update() {
     if (this.json.hidden) return;
-    const atEnd = isAtEnd(this.json);
     this.json.textContent = this.readJson();
-    if (atEnd) this.json.scrollTop = this.json.scrollHeight;
+    this.#scroll.follow();
   }
 
   /** @param {import("../constrained.js").RunEvent & {raw: string}} event */
@@ -102,13 +119,9 @@ export class Inspector {
     for (const pane of /** @type {NodeListOf<HTMLElement>} */ (document.querySelectorAll("[data-pane]"))) {
       pane.hidden = pane.dataset.pane !== name;
     }
+    for (const tail of [this.stream, this.events]) tail.write();
     this.update();
   }
-}
-
-/** @param {HTMLElement} box */
-function isAtEnd(box) {
-  return box.scrollTop + box.clientHeight >= box.scrollHeight - 4;
 }
 
 /** One event, which opens to all that it says. @param {string} name @param {string} path @param {object} detail @returns {Element} */

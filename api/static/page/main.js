@@ -13,7 +13,6 @@ import { Timings } from "./timings.js";
 const byId = (id) => /** @type {HTMLElement} */ (document.getElementById(id));
 
 const KEPT = "constrained-run";
-const client = new Constrained();
 const form = /** @type {import("../constrained-form.js").ConstrainedForm} */ (byId("form"));
 const inspector = new Inspector(byId, () => form.text);
 const timings = new Timings(byId);
@@ -40,12 +39,22 @@ form.addEventListener("retry", (event) => {
 });
 if (window.matchMedia("(max-width: 60rem)").matches) byId("schema-part").removeAttribute("open");
 takeUp();
-client
-  .models()
-  .then((models) => compose.offer(models.map(({ id }) => id)))
-  .catch(() => {
+void offerModels();
+compose.key.addEventListener("change", offerModels);
+
+/** A client with the key that was given, where the service asks for one. */
+function client() {
+  return new Constrained({ apiKey: compose.key.value.trim() || null });
+}
+
+async function offerModels() {
+  try {
+    compose.offer((await client().models()).map(({ id }) => id));
+  } catch (error) {
     // The names of the models are an ornament: a run tells soon enough whether the service is there.
-  });
+    if (error instanceof ApiError && error.code === "invalid_api_key") compose.askForKey();
+  }
+}
 
 /** Show the empty form of a schema that is picked or typed. @param {unknown} schema */
 function preview(schema) {
@@ -61,7 +70,7 @@ function start() {
   compose.clear();
   const { body, problem } = compose.read();
   if (problem) return refuse(problem);
-  follow(client.stream(body), false);
+  follow(client().stream(body), false);
 }
 
 /** @param {Run} run @param {boolean} joined */
@@ -101,7 +110,7 @@ function takeUp() {
   const kept = JSON.parse(sessionStorage.getItem(KEPT) ?? "null");
   if (!kept) return compose.pick(0);
   compose.restore(kept.typed);
-  follow(client.join(kept.id), true);
+  follow(client().join(kept.id), true);
 }
 
 /** On a narrow page the form lies below the fold: bring it into view, without moving the focus. */
