@@ -99,7 +99,7 @@ export class ConstrainedForm extends HTMLElement {
     this.#stops = [
       run.on("start", () => this.#begin()),
       run.on("/**", (change) => this.#changed(change)),
-      run.on("snapshot", ({ status }) => Object.keys(status).forEach((path) => status[path] === "next" && this.#view.touch(path))),
+      run.on("snapshot", (snapshot) => this.#leap(snapshot)),
       run.on("state", () => this.#turn()),
     ];
     this.#turn();
@@ -152,6 +152,14 @@ export class ConstrainedForm extends HTMLElement {
     if (op === "close" && splitPointer(path).length === 1 && this.#view.fold.nodes.get(path)?.kind !== "string") {
       this.#pass("part", path);
     }
+  }
+
+  /** A snapshot says what is next; and where a whole part was replaced, what was in it may be gone. @param {import("./constrained.js").Snapshot} snapshot */
+  #leap({ status, edited, choice }) {
+    if (choice !== 0) return;
+    for (const path of Object.keys(status)) if (status[path] === "next") this.#view.touch(path);
+    const node = this.#view.fold.nodes.get(edited ?? "");
+    if (edited && (node?.kind === "object" || node?.kind === "array")) this.#view.redraw();
   }
 
   /** A milestone on the way. @param {keyof typeof WORDS} what @param {string} path */

@@ -397,7 +397,8 @@ class HttpTransport {
     try {
       if (signal.aborted) abort();
       const response = await this.client.request(path, { ...init, signal: cut.signal }, "text/event-stream");
-      if (!response.body) throw new ConnectionLostError("The answer has no body");
+      const type = response.headers.get("content-type") ?? "nothing";
+      if (!response.body || !type.startsWith("text/event-stream")) throw new ProtocolError(`The answer is ${type}, and no event stream`);
       yield* decoded(response.body.getReader(), () => silence.restart());
     } catch (error) {
       if (error instanceof ConstrainedError) throw error;
@@ -601,6 +602,8 @@ export class Run {
   #began = performance.now();
   #firstDelta = /** @type {number | null} */ (null);
   #unbroken = true;
+  #forgetSignal = () => {};
+  #last = /** @type {any} */ (null);
 
   /**
    * @param {Constrained} client
@@ -616,7 +619,9 @@ export class Run {
     this.#resumable = request === null || JSON.parse(body).resumable === true;
     if (saved?.documents) this.#load(saved);
     if (signal?.aborted) this.#cancelled = true;
-    signal?.addEventListener("abort", () => void this.cancel().catch(() => {}), { once: true });
+    const abort = () => void this.cancel().catch(() => {});
+    signal?.addEventListener("abort", abort, { once: true });
+    this.#forgetSignal = () => signal?.removeEventListener("abort", abort);
     // Nothing is told before whoever makes the run has had the time to listen.
     queueMicrotask(() => void (request === null ? this.#follow() : this.#follow(body)));
   }
@@ -664,13 +669,17 @@ export class Run {
   }
 
   /** Every event to the end; a loop that comes late begins with the start and one snapshot of each choice. */
-  [Symbol.asyncIterator]() {
+  async *[Symbol.asyncIterator]() {
     /** @type {Channel<any>} */
     const channel = new Channel();
-    for (const event of this.#soFar()) channel.push(event);
+    channel.items = this.#soFar();
     if (this.ended) channel.end(this.#loopError());
     else this.#channels.add(channel);
-    return channel[Symbol.asyncIterator]();
+    try {
+      yield* channel;
+    } finally {
+      this.#channels.delete(channel); // a loop may be left before its end
+    }
   }
 
   /** The whole value, once it is there; rejects with why it never will be. @param {{choice?: number}} [options] @returns {Promise<any>} */
@@ -836,6 +845,7 @@ export class Run {
     if (id && Number.isSafeInteger(place)) this.#place = place;
     if (name === "done") this.#watchForBuffers();
     if (!this.ended) this.#setState("streaming");
+    if (name === "done" || name === "error") this.#last = { event: name, id, data };
     this.#tell(name, { event: name, id, data, raw });
     for (const change of changes) this.#notify(change);
     if (name === "done") this.#finish();
@@ -915,8 +925,7 @@ export class Run {
     const documents = this.#documents().filter(({ seq }) => seq > 0);
     const events = [{ event: "start", id: at(0), data: this.start }];
     for (const data of documents) events.push({ event: "snapshot", id: at(this.#place), data });
-    if (this.done) events.push({ event: "done", id: at(this.#place), data: this.done });
-    return events;
+    return this.#last ? [...events, this.#last] : events;
   }
 
   /** @param {string} state */
@@ -957,6 +966,7 @@ export class Run {
   #end(state, error = null) {
     if (this.ended && this.state !== "disconnected") return;
     this.error = error;
+    if (state !== "disconnected") this.#forgetSignal();
     this.#setState(state);
     for (const channel of this.#channels) channel.end(this.#loopError());
     this.#channels.clear();
@@ -964,8 +974,7 @@ export class Run {
 
   /** What a loop over the events throws: it has seen no event that says so. A run that was cancelled here ends its loops quietly. */
   #loopError() {
-    const seen = this.done !== null || this.error instanceof RunError || this.error instanceof CancelledError;
-    return seen ? null : this.error;
+    return this.#last !== null || this.error instanceof CancelledError ? null : this.error;
   }
 
   /** @param {number} choice */

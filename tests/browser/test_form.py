@@ -232,6 +232,22 @@ def test_rows_append_as_they_open(run: Run) -> None:
     expect(page.get_by_role("group", name="Lines Line 1").get_by_label("Item")).to_have_value("Bread")
 
 
+def test_a_list_that_was_replaced_as_a_whole_is_drawn_anew(run: Run) -> None:
+    rows = [
+        op
+        for at in range(3)
+        for op in (opened(f"/lines/{at}", "object"), *whole(f"/lines/{at}/item", "x"), closed(f"/lines/{at}"))
+    ]
+    run.send(opened("", "object"), opened("/lines", "array"), *rows, closed("/lines"))
+    expect(run.page.locator(".row")).to_have_count(3)
+    status = {"": "streaming", "/lines": "complete", "/lines/0": "complete", "/lines/0/item": "complete", "/count": "next"}
+    snapshot = {"value": {"lines": [{"item": "Bread"}]}, "open": [""], "status": status, "edited": "/lines"}
+    run.stub.send("snapshot", seq=run.seq + 1, choice=0, **snapshot)
+    expect(run.page.locator(".row")).to_have_count(1)
+    expect(run.page.get_by_label("Item")).to_have_value("Bread")
+    expect(run.page.locator(".field", has_text="Count")).to_have_attribute("data-state", "next")
+
+
 def test_a_list_of_flat_objects_is_a_table_that_grows(run: Run) -> None:
     page = run.page
     expect(page.locator(".columns")).to_have_text("Item")

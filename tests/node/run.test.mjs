@@ -234,6 +234,7 @@ for (const transport of ["http", "websocket"]) {
       const run = client().stream(ask("fail"));
       const events = await all(run);
       assert.equal(events.at(-1).event, "error");
+      assert.deepEqual((await all(run)).map(({ event }) => event), ["start", "snapshot", "error"]);
       await assert.rejects(run.final(), (error) => error instanceof RunError && error.code === "internal_error" && error.path !== null);
       assert.equal(run.state, "failed");
       assert.ok(run.value.name);
@@ -392,6 +393,19 @@ for (const [name, body] of Object.entries({
     server.close();
   });
 }
+
+test("a loop that was left holds nothing back", async () => {
+  const run = new Constrained({ baseUrl: SERVICE }).stream(ask("hello", { schema: LONG, max_tokens: 4000 }));
+  for await (const { event } of run) if (event === "delta") break;
+  assert.equal((await run.final()).length, 40);
+});
+
+test("an answer that is no event stream is not taken for one", async () => {
+  const server = await answering((request, response) => response.writeHead(200, { "content-type": "text/html" }).end("<h1>Log in</h1>"));
+  const run = new Constrained({ baseUrl: server.url }).stream(ask("x", { resumable: true }));
+  await assert.rejects(run.final(), (error) => error instanceof ProtocolError && /text\/html/.test(error.message));
+  server.close();
+});
 
 test("an answer that is a proxy's page is an ApiError with its status", async () => {
   const server = await answering((request, response) => response.writeHead(502, { "retry-after": "7" }).end("<h1>Bad gateway</h1>"));

@@ -21,6 +21,8 @@ export class View {
   ended = false;
   /** @type {Map<string, Widget>} */
   #widgets = new Map();
+  /** @type {SchemaTree | null} */
+  #tree = null;
   /** @type {Set<string>} */
   #dirty = new Set();
   #frame = 0;
@@ -49,8 +51,16 @@ export class View {
     }
   }
 
+  /** Draw all that there is anew. */
+  redraw() {
+    if (this.#tree) this.#drawTree(this.#tree);
+    for (const path of this.fold.status.keys()) this.touch(path);
+  }
+
   /** @param {SchemaTree} tree */
-  #drawTree({ root }) {
+  #drawTree(tree) {
+    const { root } = tree;
+    this.#tree = tree;
     this.#widgets.clear();
     const widget = this.#build({ path: "", field: root, label: root.title ?? "Document", required: true });
     this.host.replaceChildren(widget.element);
