@@ -185,15 +185,19 @@ export class View {
     /** @type {Element | null} */
     let after = null;
     for (const { key, required, field: member } of field.members) {
-      let widget = group.children.get(key);
-      if (!widget) {
-        const path = join(group.place.path, key);
-        const label = member.title ?? humanise(key);
-        widget = this.#build({ path, field: member, label, required, cell: group.place.row });
-        group.put(key, widget, after ? after.nextElementSibling : group.body.firstElementChild);
-      }
-      after = widget.element;
+      const before = group.children.get(key);
+      const path = join(group.place.path, key);
+      const place = { path, field: member, label: member.title ?? humanise(key), required, cell: group.place.row };
+      if (!before) group.put(key, this.#build(place), after ? after.nextElementSibling : group.body.firstElementChild);
+      else if (before instanceof Leaf && !before.element.matches(":focus-within")) this.#narrow(group, key, place);
+      after = group.children.get(key)?.element ?? null;
     }
+  }
+
+  /** A union that is decided leaves its members fewer values. @param {Group} group @param {string} key @param {Place} place */
+  #narrow(group, key, place) {
+    group.replace(key, this.#build(place));
+    this.touch(place.path);
   }
 
   /** @param {string} path an object that is closed */
