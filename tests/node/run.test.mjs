@@ -64,7 +64,8 @@ afterEach(() => proxy.close());
 for (const transport of ["http", "websocket"]) {
   const client = (options = {}) => new Constrained({ baseUrl: proxy.url, transport, ...options });
 
-  describe(`over ${transport}`, () => {
+  const skip = transport === "websocket" && !globalThis.WebSocket && "this Node has no WebSocket";
+  describe(`over ${transport}`, { skip }, () => {
     test("a run tells its events, grows its value and ends with it", async () => {
       const run = client().stream(ask());
       assert.equal(run.value, undefined);
