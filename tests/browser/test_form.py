@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -11,6 +12,7 @@ from playwright.sync_api import Browser, Locator, Page, expect
 
 from tests.browser.browser_page import open_page
 from tests.browser.service_stub import ServiceStub
+from tests.conftest import IN_CI
 
 pytestmark = pytest.mark.browser
 
@@ -712,6 +714,37 @@ def test_every_text_stands_out_in_light_and_in_the_dark(chromium: Browser, stub:
             count, pale = page.evaluate(PALE_TEXTS)
             assert count > 40
             assert pale == []
+
+
+AXE = Path(__file__).parents[1] / "node" / "node_modules" / "axe-core" / "axe.min.js"
+FAULTS = """
+async () => (await axe.run()).violations.flatMap(({ id, nodes }) => nodes.map((node) => `${id}: ${node.html.slice(0, 120)}`))
+"""
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_axe_finds_no_fault_in_any_state(chromium: Browser, stub: ServiceStub, scheme: Any) -> None:
+    """By the rules of axe-core, which sees into the element."""
+    if not AXE.exists():
+        why = "there is no axe-core; run `make clients`"
+        pytest.fail(why) if IN_CI else pytest.skip(why)
+    with open_page(chromium, stub.url, color_scheme=scheme, reduced_motion="reduce") as page:
+        page.add_script_tag(path=AXE)
+        assert page.evaluate(FAULTS) == []
+        run = Run(page, stub)
+        lines = [opened("/lines", "array"), opened("/lines/0", "object"), *whole("/lines/0/item", "Bread")]
+        run.send(opened("", "object"), *whole("/customer", "Ada"), put("/size", "small"), put("/note", None), *lines)
+        run.send(closed("/lines/0"), closed("/lines"), opened("/tags", "array"), opened("/tags/0", "string"))
+        assert page.evaluate(FAULTS) == []
+        stub.refuse(400, "The value is not allowed.", "invalid_value", "/customer")
+        page.get_by_label("Customer").fill("x")
+        page.get_by_label("Customer").press("Tab")
+        expect(page.locator(".fault:visible")).to_have_count(1)
+        page.get_by_role("radio", name="Events").check()
+        assert page.evaluate(FAULTS) == []
+        stub.send("error", seq=99, code="internal_error", message="It failed.")
+        expect(page.locator(".notice")).to_be_visible()
+        assert page.evaluate(FAULTS) == []
 
 
 def test_motion_stops_for_those_who_ask(chromium: Browser, stub: ServiceStub) -> None:
