@@ -4,12 +4,17 @@ from __future__ import annotations
 
 import json
 import re
+import threading
 from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import partial
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
+from api.settings import Settings
 from tests.api.server import Served, served
 from tests.api.synthetic import SyntheticBackend, compact
 from tests.browser.browser_page import open_page
@@ -113,3 +118,54 @@ def test_it_is_styled_before_it_is_shown(page: Page) -> None:
     host(page, HTML)
     page.wait_for_function("document.querySelector('constrained-form')?.value?.about")
     expect(page.locator(".form")).to_be_hidden()
+
+
+CROSS_ORIGIN = """
+<constrained-form></constrained-form>
+<script type="module">
+  import { Constrained } from "SERVICE/static/constrained.js";
+  import "SERVICE/static/constrained-form.js";
+
+  const schema = { type: "object", title: "Person", properties: { name: { type: "string" } } };
+  const client = new Constrained({ baseUrl: "SERVICE", headers: { "X-Tenant": "t" } });
+  window.form = document.querySelector("constrained-form");
+  form.run = client.stream({ schema, prompt: "Invent a person.", resumable: true });
+  window.again = async () => (form.run = client.join(form.run.id));
+</script>
+"""
+
+
+class SilentHandler(SimpleHTTPRequestHandler):
+    def log_message(self, *args: object) -> None:
+        pass
+
+
+@contextmanager
+def serving_files(folder: Path) -> Iterator[str]:
+    """The origin of a server of another kind."""
+    with ThreadingHTTPServer(("127.0.0.1", 0), partial(SilentHandler, directory=str(folder))) as server:
+        thread = threading.Thread(target=server.serve_forever)
+        thread.start()
+        yield f"http://127.0.0.1:{server.server_port}"
+        server.shutdown()
+        thread.join()
+
+
+def test_a_page_of_another_origin_may_use_it_all(chromium: Browser, tmp_path: Path) -> None:
+    backend = SyntheticBackend(compact(PERSON), token_bytes=2, delay_s=0.005)
+    with serving_files(tmp_path) as origin, served(backend, Settings(cors_origins=(origin,))) as service:
+        html = f"<!doctype html><link rel=icon href=data:>{CROSS_ORIGIN.replace('SERVICE', service.url)}"
+        (tmp_path / "index.html").write_text(html, "utf-8")
+        with open_page(chromium, origin) as page:
+            use_from_elsewhere(page)
+
+
+def use_from_elsewhere(page: Page) -> None:
+    expect(page.get_by_role("status")).to_have_text("Complete. The document is valid.")
+    expect(page.locator(".form")).to_have_css("border-radius", "12px")
+    page.evaluate("again()")
+    expect(page.get_by_label("Name")).to_have_value("Ada")
+    refused = "form.run.client.stream({ schema: { type: 'nothing' }, prompt: 'x' })"
+    refusal = page.evaluate(f"{refused}.final().catch((error) => [error.code, error.requestId])")
+    assert refusal[0] == "invalid_schema"
+    assert refusal[1]
