@@ -6,8 +6,9 @@ import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
+from typing import Any
 
-from fastapi import FastAPI
+from fastapi import FastAPI, Response
 from fastapi.middleware.cors import CORSMiddleware
 from fastapi.responses import FileResponse
 from fastapi.staticfiles import StaticFiles
@@ -27,6 +28,15 @@ from api.tracing import TraceRequests, Tracing, tracing_to
 from constrained import __version__
 
 STATIC = Path(__file__).parent / "static"
+
+
+class PageFiles(StaticFiles):
+    """Files that a browser asks about anew each time: modules of two versions must not meet on one page."""
+
+    def file_response(self, *args: Any, **kwargs: Any) -> Response:
+        response = super().file_response(*args, **kwargs)
+        response.headers["cache-control"] = "no-cache"
+        return response
 
 
 def create_app(settings: Settings | None = None, backend: Backend | None = None, tracing: Tracing | None = None) -> FastAPI:
@@ -56,7 +66,7 @@ def create_app(settings: Settings | None = None, backend: Backend | None = None,
     _add_middleware(app, settings, tracing)
     for routes in (structured, sockets, check, chat, completions, responses, models):
         app.include_router(routes.router)
-    app.mount("/static", StaticFiles(directory=STATIC, check_dir=False), name="static")
+    app.mount("/static", PageFiles(directory=STATIC, check_dir=False), name="static")
     app.add_api_route("/", page, include_in_schema=False)
     docs.install(app)
     return app

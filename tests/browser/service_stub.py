@@ -8,7 +8,8 @@ from __future__ import annotations
 import asyncio
 import json
 import threading
-from collections.abc import AsyncIterator
+import time
+from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +20,7 @@ from starlette.responses import FileResponse, JSONResponse, Response, StreamingR
 from starlette.routing import Mount, Route
 from starlette.staticfiles import StaticFiles
 
+DEADLINE_S = 20.0
 STATIC = Path(__file__).parents[2] / "api" / "static"
 
 
@@ -27,6 +29,8 @@ class ServiceStub:
 
     def __init__(self) -> None:
         self.requests: list[dict[str, Any]] = []
+        self.joins: list[str] = []
+        self.commands: list[tuple[str, dict[str, Any]]] = []
         self.disconnected = threading.Event()
         self._refusal: tuple[int, dict[str, Any]] | None = None
         self._loop = asyncio.new_event_loop()
@@ -57,13 +61,27 @@ class ServiceStub:
         """Forget what earlier tests asked and left."""
         self.end()
         self.requests.clear()
+        self.joins.clear()
+        self.commands.clear()
         self.disconnected.clear()
         self._refusal = None
         self._frames = asyncio.Queue()
 
+    def wait_for(self, holds: Callable[[], object]) -> None:
+        """Until the page has brought something about."""
+        end = time.monotonic() + DEADLINE_S
+        while not holds():
+            assert time.monotonic() < end, "what was waited for did not happen"
+            time.sleep(0.005)
+
+    def wait_for_command(self) -> tuple[str, dict[str, Any]]:
+        """The first that was said to a run."""
+        self.wait_for(lambda: self.commands)
+        return self.commands[0]
+
     def send(self, name: str, **data: Any) -> None:
         """One event of the run in progress, or of the next."""
-        self.send_bytes(f"id: run-1:0\nevent: {name}\ndata: {json.dumps(data)}\n\n".encode())
+        self.send_bytes(f"id: run-1:{data.get('seq', 0)}\nevent: {name}\ndata: {json.dumps(data)}\n\n".encode())
 
     def send_bytes(self, data: bytes) -> None:
         self._loop.call_soon_threadsafe(self._frames.put_nowait, data)
@@ -73,13 +91,15 @@ class ServiceStub:
         self._loop.call_soon_threadsafe(self._frames.put_nowait, None)
 
     def refuse(self, status: int, message: str, code: str, param: str | None) -> None:
-        """Answer the next run with an error body."""
+        """Answer the next run, or command, with an error body."""
         self._refusal = (status, {"error": {"message": message, "type": "invalid_request_error", "param": param, "code": code}})
 
     def _app(self) -> Starlette:
         return Starlette(
             routes=[
                 Route("/v1/structured/stream", self._stream, methods=["POST"]),
+                Route("/v1/structured/{run}/events", self._join),
+                Route("/v1/structured/{run}/{command}", self._command, methods=["POST"]),
                 Route("/v1/models", self._models),
                 Route("/", self._index),
                 Mount("/static", StaticFiles(directory=STATIC)),
@@ -94,9 +114,23 @@ class ServiceStub:
 
     async def _stream(self, request: Request) -> Response:
         self.requests.append(await request.json())
-        if self._refusal is not None:
-            (status, body), self._refusal = self._refusal, None
-            return JSONResponse(body, status)
+        return self._refused() or self._streaming()
+
+    async def _join(self, request: Request) -> Response:
+        self.joins.append(request.url.path + (f"?{request.url.query}" if request.url.query else ""))
+        return self._refused() or self._streaming()
+
+    async def _command(self, request: Request) -> Response:
+        self.commands.append((request.path_params["command"], json.loads(await request.body() or b"{}")))
+        return self._refused() or JSONResponse({"run": "run-1", "seq": 0, "status": "cancelled"})
+
+    def _refused(self) -> Response | None:
+        if self._refusal is None:
+            return None
+        (status, body), self._refusal = self._refusal, None
+        return JSONResponse(body, status, {"x-should-retry": "false"} if status < 500 else None)
+
+    def _streaming(self) -> Response:
         return StreamingResponse(self._events(self._frames), media_type="text/event-stream")
 
     async def _events(self, frames: asyncio.Queue[bytes | None]) -> AsyncIterator[bytes]:

@@ -11,15 +11,17 @@ const BY_CODE = {
   unresolvable_reference: ["schema", "A reference in the schema leads nowhere."],
   schema_too_complex: ["schema", "The schema is too complex to compile."],
   context_length_exceeded: ["prompt", "The prompt is too long for the model."],
+  model_not_found: ["settings", "There is no such model."],
+  invalid_api_key: ["settings", "The service asks for an API key."],
   max_tokens_too_small: ["settings", "The token limit is too small for this schema."],
   overloaded: ["result", "The service is busy. Try again in a moment."],
 };
-const SETTINGS = new Set(["max_tokens", "temperature", "seed", "whitespace"]);
+const SETTINGS = new Set(["model", "max_tokens", "temperature", "seed", "top_p", "top_k", "min_p", "whitespace", "property_order"]);
 
-/** @param {{status?: number, message: string, param: string | null, code: string | null}} error @returns {Problem} */
-export function problemOf({ message, param, code }) {
-  const [place, title] = BY_CODE[code ?? ""] ?? placeOf(param);
-  return { place, title, detail: message, param };
+/** @param {import("../constrained.js").ApiError} error @returns {Problem} */
+export function problemOf({ message, path, code }) {
+  const [place, title] = BY_CODE[code] ?? placeOf(path);
+  return { place, title, detail: message, param: code === "invalid_api_key" ? "key" : path };
 }
 
 /**

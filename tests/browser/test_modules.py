@@ -1,4 +1,4 @@
-"""The page's modules by themselves, in the browser that runs them: `sse.js`, `fold.js`, `schema.js`."""
+"""The modules by themselves, in the browser that runs them: the client's decoder and fold, the form's reading of schemas."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ def page(chromium: Browser, stub_service: ServiceStub) -> Iterator[Page]:
 
 DECODE_IN_PIECES = """
 async ([text, step]) => {
-  const { SseDecoder } = await import("/static/sse.js");
+  const { EventDecoder } = await import("/static/constrained.js");
   const bytes = new TextEncoder().encode(text);
   const decode = (...cuts) => {
-    const decoder = new SseDecoder();
+    const decoder = new EventDecoder();
     const edges = [0, ...cuts, bytes.length];
     return edges.slice(1).flatMap((edge, index) => decoder.feed(bytes.subarray(edges[index], edge)));
   };
@@ -67,20 +67,19 @@ def test_events_do_not_depend_on_how_the_bytes_are_cut(page: Page, text: str, ev
 
 FOLD = """
 async ([ops, stop]) => {
-  const { Fold } = await import("/static/fold.js");
+  const { Fold } = await import("/static/constrained.js");
   const fold = new Fold();
   for (const op of ops.slice(0, stop ?? ops.length)) fold.apply(op);
   const status = Object.fromEntries(fold.status);
-  const open = [...fold.status].filter(([, name]) => name === "streaming").map(([path]) => path);
-  return { value: JSON.stringify(fold.value) ?? null, text: fold.text, status, open };
+  return { value: JSON.stringify(fold.value) ?? null, text: fold.text, status, open: fold.openPaths };
 }
 """
 
 RESTORE = """
 async ([value, open, status, rest]) => {
-  const { Fold } = await import("/static/fold.js");
+  const { Fold } = await import("/static/constrained.js");
   const fold = new Fold();
-  fold.restore(JSON.parse(value), open, status);
+  fold.restore({ value: JSON.parse(value), open, status });
   for (const op of rest) fold.apply(op);
   return { value: JSON.stringify(fold.value), text: fold.text, status: Object.fromEntries(fold.status) };
 }
@@ -138,56 +137,9 @@ def test_folding_gives_the_value_and_a_snapshot_at_any_point_is_as_good(page: Pa
     assert resumed == {name: whole[name] for name in ("value", "text", "status")}
 
 
-def test_a_number_that_a_double_would_lose_keeps_its_lexeme(page: Page) -> None:
-    ops = [
-        {"op": "open", "path": "", "type": "array"},
-        {"op": "set", "path": "/0", "value": 1, "raw": "12345678901234567890123"},
-        {"op": "close", "path": ""},
-    ]
-    assert page.evaluate(FOLD, [ops])["text"] == "[\n  12345678901234567890123\n]"
-
-
-def test_what_is_open_stays_unclosed_in_the_text(page: Page) -> None:
-    ops = [
-        {"op": "open", "path": "", "type": "object"},
-        {"op": "open", "path": "/a", "type": "string"},
-        {"op": "text", "path": "/a", "add": 'say "hi'},
-    ]
-    assert page.evaluate(FOLD, [ops])["text"] == '{\n  "a": "say \\"hi'
-
-
-@pytest.mark.parametrize(
-    "ops",
-    [
-        [{"op": "text", "path": "", "add": "x"}],
-        [{"op": "set", "path": "/a", "value": 1}],
-        [{"op": "open", "path": "", "type": "array"}, {"op": "set", "path": "/1", "value": 1}],
-        [{"op": "set", "path": "", "value": 1}, {"op": "set", "path": "", "value": 2}],
-        [{"op": "open", "path": "", "type": "object"}, {"op": "close", "path": ""}, {"op": "set", "path": "/a", "value": 1}],
-        [{"op": "open", "path": "", "type": "object"}, {"op": "close", "path": ""}, {"op": "close", "path": ""}],
-        [{"op": "retract", "path": ""}],
-    ],
-    ids=["text unopened", "no parent", "gap", "twice", "after close", "closed twice", "unknown op"],
-)
-def test_a_stream_that_breaks_the_protocol_is_refused(page: Page, ops: list[dict[str, Any]]) -> None:
-    refused = """
-    async (ops) => {
-      const { Fold, ProtocolError } = await import("/static/fold.js");
-      const fold = new Fold();
-      try {
-        for (const op of ops) fold.apply(op);
-        return false;
-      } catch (error) {
-        return error instanceof ProtocolError;
-      }
-    }
-    """
-    assert page.evaluate(refused, ops) is True
-
-
 OUTLINE = """
 async ([schema, order]) => {
-  const { SchemaTree } = await import("/static/schema.js");
+  const { SchemaTree } = await import("/static/form/schema.js");
   const outline = (field) => {
     const name = field.kind + (field.nullable ? "?" : "") + (field.collapsed ? "..." : "");
     if (field.collapsed) return name;
@@ -254,7 +206,7 @@ def test_members_stand_in_the_order_of_the_generation(page: Page) -> None:
 def test_a_union_of_tagged_objects_shares_its_tag(page: Page) -> None:
     tag_of = """
     async (schema) => {
-      const { SchemaTree } = await import("/static/schema.js");
+      const { SchemaTree } = await import("/static/form/schema.js");
       const object = new SchemaTree(schema).root.as("object");
       return [object.kind, object.members.length, object.member("kind").options];
     }

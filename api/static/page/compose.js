@@ -5,13 +5,16 @@ import { problemOfText } from "./problem.js";
 
 /** @typedef {import("./problem.js").Problem} Problem */
 
+const NUMBERS = ["max_tokens", "temperature", "seed", "top_p", "top_k", "min_p"];
+const WORDS = ["model", "whitespace", "property_order"];
+
 /** @template {HTMLElement} T @param {string} id @returns {T} */
 const byId = (id) => /** @type {T} */ (document.getElementById(id));
 
 export class Compose {
   schema = /** @type {HTMLTextAreaElement} */ (byId("schema"));
   prompt = /** @type {HTMLTextAreaElement} */ (byId("prompt"));
-  maxTokens = /** @type {HTMLInputElement} */ (byId("max_tokens"));
+  key = /** @type {HTMLInputElement} */ (byId("key"));
   presets = byId("presets");
 
   /** @param {(schema: unknown) => void} onSchema called with each schema that is JSON, as it is picked or typed */
@@ -19,7 +22,7 @@ export class Compose {
     this.onSchema = onSchema;
     this.presets.append(...PRESETS.map((preset, index) => this.#presetButton(preset, index)));
     this.schema.addEventListener("input", () => this.#typed());
-    this.pick(0);
+    byId("settings-part").addEventListener("input", () => this.#tellSettings());
   }
 
   /** @param {number} index */
@@ -27,43 +30,85 @@ export class Compose {
     const { schema, prompt, maxTokens } = PRESETS[index];
     this.schema.value = JSON.stringify(schema, null, 2);
     this.prompt.value = prompt;
-    this.maxTokens.value = String(maxTokens);
+    input("max_tokens").value = String(maxTokens);
+    this.#tellSettings();
     this.#mark(index);
     this.clear();
     this.onSchema(schema);
+  }
+
+  /** @param {string[]} models */
+  offer(models) {
+    const select = /** @type {HTMLSelectElement} */ (byId("model"));
+    const wanted = select.value;
+    select.replaceChildren(...models.map((model) => new Option(model, model, false, model === wanted)));
   }
 
   /** @returns {{body: string, problem: null} | {body: null, problem: Problem}} the request, or why there is none */
   read() {
     const problem = problemOfText(this.schema.value) ?? this.#promptProblem();
     if (problem) return { body: null, problem };
-    const rest = JSON.stringify({ messages: [{ role: "user", content: this.prompt.value }], ...settings() });
+    const messages = [{ role: "user", content: this.prompt.value }];
+    const rest = JSON.stringify({ messages, ...settings(), resumable: true });
     // The schema goes as typed: JSON.parse would reorder numeric keys and round long numbers.
     return { body: `{"schema":${this.schema.value},${rest.slice(1)}`, problem: null };
   }
 
+  /** @returns {Record<string, string>} what is typed, for `restore` */
+  save() {
+    return Object.fromEntries(["schema", "prompt", "key", ...NUMBERS, ...WORDS].map((name) => [name, input(name).value]));
+  }
+
+  /** @param {Record<string, string>} saved */
+  restore(saved) {
+    for (const [name, value] of Object.entries(saved)) {
+      const box = input(name);
+      if (name === "model" && value) box.append(new Option(value, value));
+      box.value = value;
+    }
+    if (saved.key) this.askForKey();
+    this.#tellSettings();
+    this.#mark(PRESETS.findIndex(({ schema }) => JSON.stringify(schema, null, 2) === saved.schema));
+  }
+
+  /** The service is not open to all. */
+  askForKey() {
+    byId("key-part").hidden = false;
+    /** @type {HTMLDetailsElement} */ (byId("settings-part")).open = true;
+  }
+
   /** @param {Problem} problem one whose place is here */
   show({ place, title, detail, param }) {
+    if (param === "key") this.askForKey();
     const box = byId(`${place}-problem`);
     const where = param && place === "schema" && param.startsWith("/") ? [element("code", param)] : [];
     box.replaceChildren(element("strong", title), element("span", detail), ...where);
     box.hidden = false;
-    const input = document.getElementById(place === "settings" ? (param ?? "max_tokens") : place);
-    input?.setAttribute("aria-invalid", "true");
-    input?.setAttribute("aria-describedby", box.id);
+    const part = box.closest("details");
+    if (part) part.open = true;
+    const culprit = input(place === "settings" ? (param ?? "max_tokens") : place);
+    culprit?.setAttribute("aria-invalid", "true");
+    culprit?.setAttribute("aria-describedby", box.id);
   }
 
   clear() {
     for (const box of document.querySelectorAll(".problem")) /** @type {HTMLElement} */ (box).hidden = true;
-    for (const input of document.querySelectorAll("#compose [aria-invalid]")) {
-      input.removeAttribute("aria-invalid");
-      input.removeAttribute("aria-describedby");
+    for (const box of document.querySelectorAll("#compose [aria-invalid]")) {
+      box.removeAttribute("aria-invalid");
+      box.removeAttribute("aria-describedby");
     }
   }
 
   #typed() {
     this.#mark(-1);
     if (problemOfText(this.schema.value) === null) this.onSchema(JSON.parse(this.schema.value));
+  }
+
+  /** The settings that matter most, while they are folded away. */
+  #tellSettings() {
+    const { max_tokens, temperature, seed } = settings();
+    const told = [max_tokens && `${max_tokens} tokens`, temperature !== undefined && `temperature ${temperature}`, seed !== undefined && `seed ${seed}`];
+    byId("settings-told").textContent = told.filter(Boolean).join(", ");
   }
 
   /** @returns {Problem | null} */
@@ -88,11 +133,14 @@ export class Compose {
 
 /** @returns {Record<string, number | string>} the settings that are given; the service judges them */
 function settings() {
-  const given = ["max_tokens", "temperature", "seed"]
-    .map((name) => [name, /** @type {HTMLInputElement} */ (byId(name)).value.trim()])
-    .filter(([, value]) => value !== "")
-    .map(([name, value]) => [name, Number.isNaN(Number(value)) ? value : Number(value)]);
-  return { ...Object.fromEntries(given), whitespace: /** @type {HTMLSelectElement} */ (byId("whitespace")).value };
+  const number = (/** @type {string} */ text) => (Number.isNaN(Number(text)) ? text : Number(text));
+  const given = [...NUMBERS, ...WORDS].map((name) => [name, input(name).value.trim()]).filter(([, value]) => value !== "");
+  return Object.fromEntries(given.map(([name, value]) => [name, NUMBERS.includes(name) ? number(value) : value]));
+}
+
+/** @param {string} id @returns {HTMLInputElement} an input, a select or a textarea */
+function input(id) {
+  return byId(id);
 }
 
 /** @param {string} tag @param {string} text */

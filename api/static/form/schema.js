@@ -5,8 +5,8 @@
  * collapsed field. It validates nothing: the service does.
  */
 
+import { joinPointer as join, splitPointer as tokens } from "../constrained.js";
 import { SCALARS, annotationsOf, armsOf, findAnchor, isNullable, kindOf, overlay } from "./keywords.js";
-import { join, tokens } from "./pointer.js";
 
 /** @typedef {{key: string, required: boolean, field: Field}} Member */
 /** @typedef {import("./keywords.js").Kind} Kind */
@@ -219,12 +219,12 @@ class Undecided extends Field {
     this.candidates = candidates;
   }
 
-  /** @param {string} key */
+  /** @override @param {string} key */
   member(key) {
     return this.candidates.length ? common(this.candidates.map((arm) => arm.member(key))) : super.member(key);
   }
 
-  /** @param {number} index */
+  /** @override @param {number} index */
   item(index) {
     return this.candidates.length ? common(this.candidates.map((arm) => arm.item(index))) : super.item(index);
   }

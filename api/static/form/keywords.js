@@ -1,6 +1,6 @@
 /** What the keywords of one JSON Schema mean for drawing it: its kind, its arms, whether it may be null. Follows no reference. */
 
-import { join } from "./pointer.js";
+import { joinPointer as join } from "../constrained.js";
 
 /** @typedef {"object" | "array" | "string" | "integer" | "number" | "boolean" | "null" | "enum" | "union" | "any"} Kind */
 /** @typedef {Record<string, any>} Schema */

@@ -1,55 +1,61 @@
 /**
- * The pieces of the form: a leaf for a scalar, a group for an object or array, a neutral block for an undecided union.
+ * The pieces of the form: a leaf for a scalar, a group for an object, an array or a row, a neutral block for an undecided union.
  * A widget shows what it is told (`show`), as often as it is told; it never moves the focus.
  */
 
 import { controlFor } from "./controls.js";
+import { columnWidth, columnsOf, humanise, sizeOf, widthOf } from "./shape.js";
 
 /** @typedef {import("./schema.js").Field} Field */
-/** @typedef {import("./fold.js").Node} Node */
+/** @typedef {{kind: string, value: unknown, raw: string | null, children: ReadonlyMap<string, unknown>}} Node of a fold */
 /** @typedef {"pending" | "next" | "streaming" | "complete" | "absent" | "interrupted"} State */
 /** @typedef {Leaf | Group | Neutral} Widget */
-/** @typedef {{path: string, field: Field, label: string, context?: string, required: boolean}} Place */
+/** @typedef {{path: string, field: Field, label: string, context?: string, required: boolean, row?: boolean, cell?: boolean}} Place */
 
 /** What a state is called beside a field; a state without a word speaks for itself. */
 const STATE_WORDS = { pending: "", next: "next", streaming: "writing", complete: "", absent: "not given", interrupted: "cut off" };
 /** A group says less: its fields tell where the writing is. */
 const GROUP_WORDS = { ...STATE_WORDS, next: "", streaming: "" };
-const LONG_TEXT = 60;
-const MEDIUM_TEXT = 30;
-const SHORT_TEXT = 14;
-const BRIEF_LABEL = 10;
 
 let lastId = 0;
 
-/** One scalar: a label, a control, a word on its state. */
+/** One scalar: a label, a control, a word on its state, and what was wrong with an edit. */
 export class Leaf {
   /** @param {Place} place @param {import("./controls.js").OnEdit} onEdit */
   constructor(place, onEdit) {
     this.place = place;
     this.field = place.field;
     const id = `field-${++lastId}`;
-    this.element = make("div", `field ${widthOf(place)}`);
+    this.element = make("div", `field ${place.cell ? "cell" : widthOf(place)}`);
+    this.element.setAttribute("part", "field");
     this.state = stateWord(id);
-    this.control = controlFor(this.field, id, onEdit);
+    this.control = controlFor(this.field, id, onEdit, place.cell ?? false);
+    this.fault = make("p", "fault");
+    this.fault.id = `${id}-fault`;
+    this.fault.hidden = true;
     const well = make("div", "well");
     well.style.setProperty("--size", sizeOf(this.field));
     well.append(this.control.element);
-    this.element.append(this.#head(id), well, ...descriptions(this.field, id));
-    this.control.element.setAttribute("aria-describedby", described(this.field, id));
+    this.element.append(this.#head(id), well, ...descriptions(this.field, id), this.fault);
+    const about = this.field.description ? `${id}-about ` : "";
+    this.control.element.setAttribute("aria-describedby", `${id}-state ${about}${this.fault.id}`);
     present(this, "pending");
   }
 
   /** @param {State} state @param {Node | undefined} node */
   show(state, node) {
-    if (node && !(node.kind === "object" || node.kind === "array")) this.#fill(node);
+    if (node && node.kind !== "object" && node.kind !== "array") this.control.show(node);
     this.control.lock(state !== "complete" || this.field.kind === "null");
+    this.blame("");
     present(this, state);
   }
 
-  /** @param {Extract<Node, {kind: "string" | "scalar"}>} node */
-  #fill(node) {
-    this.control.show(node.kind === "string" ? { text: node.text } : { value: node.value, raw: node.raw });
+  /** Say what is wrong with what the user typed. @param {string} why nothing, if it is empty */
+  blame(why) {
+    this.fault.textContent = why;
+    this.fault.hidden = why === "";
+    if (why) this.control.element.setAttribute("aria-invalid", "true");
+    else this.control.element.removeAttribute("aria-invalid");
   }
 
   /** @param {string} id */
@@ -62,9 +68,10 @@ export class Leaf {
     label.append(...named(this.place));
     head.append(label, ...marks(this.place), this.state);
     return head;
-  }}
+  }
+}
 
-/** An object or an array: a fieldset whose members or rows are widgets again. */
+/** An object, an array or a row: a group whose members or rows are widgets again. An array of flat objects is a table. */
 export class Group {
   /** @param {Place} place */
   constructor(place) {
@@ -75,18 +82,24 @@ export class Group {
     /** @type {Field | null} whose members are on the page; recursion waits until the value opens */
     this.drawn = null;
     const id = `field-${++lastId}`;
-    this.element = make("fieldset", `group ${place.field.kind}`);
+    // A fieldset cannot lay its members into the columns of a table.
+    this.element = place.row ? make("div", "group row") : make("fieldset", `group ${place.field.kind}`);
+    this.element.setAttribute("part", place.row ? "row" : "group");
+    if (place.row) this.element.setAttribute("role", "group");
     this.body = make("div", "body");
     this.state = stateWord(id);
-    const legend = make("legend", "head");
+    const head = make(place.row ? "div" : "legend", "head");
     const label = make("span", "label");
     label.id = `${id}-label`;
     label.append(...named(place));
-    legend.append(label, ...marks(place), this.state);
-    this.element.append(legend, ...descriptions(this.field, id), this.body);
+    head.append(label, ...marks(place), this.state);
+    this.element.append(head, ...descriptions(this.field, id), this.body);
     // The label alone is the name: marks and states would change it under the reader.
     this.element.setAttribute("aria-labelledby", label.id);
-    this.element.setAttribute("aria-describedby", described(this.field, id));
+    this.element.setAttribute("aria-describedby", this.field.description ? `${id}-state ${id}-about` : `${id}-state`);
+    /** @type {import("./schema.js").Member[] | null} */
+    this.columns = columnsOf(this.field);
+    if (this.columns) this.#headColumns(this.columns);
     present(this, "pending");
   }
 
@@ -95,7 +108,7 @@ export class Group {
     if (state === "streaming") this.element.setAttribute("aria-busy", "true");
     else this.element.removeAttribute("aria-busy");
     present(this, state);
-    if (node?.kind === "array") this.#count(node.items.length, state);
+    if (node?.kind === "array") this.#count(node.children.size, state);
   }
 
   /** @param {string} token @param {Widget} widget @param {Element | null} [before] the end, if not given */
@@ -108,6 +121,17 @@ export class Group {
   replace(token, widget) {
     this.children.get(token)?.element.replaceWith(widget.element);
     this.children.set(token, widget);
+  }
+
+  /** The names of the columns, for the eye: each control has its own label. @param {import("./schema.js").Member[]} columns */
+  #headColumns(columns) {
+    this.element.classList.add("table");
+    this.body.style.setProperty("--columns", columns.map(({ field }) => columnWidth(field)).join(" "));
+    const names = columns.map(({ key, field }) => make("span", "", field.title ?? humanise(key)));
+    const head = make("div", "columns");
+    head.setAttribute("aria-hidden", "true");
+    head.append(make("span", ""), ...names);
+    this.body.append(head);
   }
 
   /** @param {number} rows @param {State} state */
@@ -123,6 +147,7 @@ export class Neutral {
     this.place = place;
     this.field = place.field;
     this.element = make("div", "field neutral wide");
+    this.element.setAttribute("part", "field");
     this.state = stateWord(`field-${++lastId}`);
     const head = make("div", "head");
     const label = make("span", "label");
@@ -148,10 +173,12 @@ export function widgetFor(place, onEdit) {
   return kind === "union" || kind === "any" ? new Neutral(place) : new Leaf(place, onEdit);
 }
 
-/** @param {string} key @returns {string} a member's name as words: `unit_price` is "Unit price" */
-export function humanise(key) {
-  const words = key.replace(/([a-z\d])([A-Z])/g, "$1 $2").replace(/[_-]+/g, " ").trim();
-  return words === "" ? key : words[0].toUpperCase() + words.slice(1).toLowerCase();
+/** @param {string} tag @param {string} className @param {string} [text] @returns {HTMLElement} */
+export function make(tag, className, text = "") {
+  const element = document.createElement(tag);
+  if (className) element.className = className;
+  if (text) element.textContent = text;
+  return element;
 }
 
 /** @param {Widget} widget @param {State} state */
@@ -168,8 +195,12 @@ function stateWord(id) {
 }
 
 /** @param {Place} place @returns {(Element | Text)[]} the label, with the name of the list for those who cannot see it */
-function named({ label, context }) {
-  return context ? [make("span", "unseen", `${context} `), document.createTextNode(label)] : [document.createTextNode(label)];
+function named({ label, context, row }) {
+  const before = context ? [make("span", "unseen", `${context} `)] : [];
+  if (!row) return [...before, document.createTextNode(label)];
+  // In a table the number is enough for the eye.
+  const number = label.lastIndexOf(" ") + 1;
+  return [...before, make("span", "word", label.slice(0, number)), document.createTextNode(label.slice(number))];
 }
 
 /** @param {Place} place */
@@ -186,39 +217,8 @@ function descriptions(field, id) {
   return [about];
 }
 
-/** @param {Field} field @param {string} id @returns {string} the ids of what describes the field */
-function described(field, id) {
-  return field.description ? `${id}-state ${id}-about` : `${id}-state`;
-}
-
 /** @param {string[]} arms */
 function alternatives(arms) {
   const names = [...new Set(arms)].map((arm) => arm.toLowerCase());
   return names.length < 2 ? names.join("") : `${names.slice(0, -1).join(", ")} or ${names[names.length - 1]}`;
-}
-
-/** @param {Place} place @returns {string} the class that says how much of a line the field takes */
-function widthOf({ field, label, required }) {
-  const bare = required && !field.description && label.length <= BRIEF_LABEL;
-  if (field.kind === "integer") return bare ? "brief" : "small";
-  if (field.kind === "number" || field.kind === "boolean") return "small";
-  if (field.kind === "enum") return field.options.join("").length <= SHORT_TEXT ? "short" : "medium";
-  if (field.kind !== "string") return "medium";
-  if (field.maxLength <= SHORT_TEXT) return "small";
-  if (field.maxLength <= MEDIUM_TEXT) return "short";
-  return field.maxLength <= LONG_TEXT ? "medium" : "wide";
-}
-
-/** @param {Field} field @returns {string} how long a value is likely to be, as a CSS length */
-function sizeOf(field) {
-  if (field.kind === "string") return `${Math.min(Math.max(field.maxLength * 0.7, 4), 48)}ch`;
-  return field.kind === "integer" ? "5ch" : "8ch";
-}
-
-/** @param {string} tag @param {string} className @param {string} [text] */
-function make(tag, className, text = "") {
-  const element = document.createElement(tag);
-  element.className = className;
-  if (text) element.textContent = text;
-  return element;
 }

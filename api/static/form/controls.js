@@ -3,8 +3,8 @@
  * Knows nothing of streams; a locked control never reports.
  */
 
-/** @typedef {{text: string} | {value: unknown, raw: string | null}} Shown what a fold's string or scalar node holds */
-/** @typedef {(value: unknown, raw: string | null) => void} OnEdit */
+/** @typedef {{value: unknown, raw: string | null}} Shown what a fold's string or scalar holds; `raw`: a number's own spelling */
+/** @typedef {(value: unknown, raw: string | null) => void} OnEdit called when the user has finished, not with each key */
 /**
  * @typedef {Object} Control
  * @property {HTMLElement} element
@@ -13,6 +13,7 @@
  * @property {(locked: boolean) => void} lock
  */
 
+const FITS_ITSELF = CSS.supports("field-sizing", "content");
 const MAX_PILLS = 6;
 const MAX_PILL_CHARS = 44;
 const JSON_NUMBER = /^-?(0|[1-9]\d*)(\.\d+)?([eE][+-]?\d+)?$/;
@@ -22,11 +23,12 @@ const JSON_INTEGER = /^-?(0|[1-9]\d*)$/;
  * @param {import("./schema.js").Field} field
  * @param {string} id
  * @param {OnEdit} onEdit
+ * @param {boolean} narrow whether a choice must fit a cell of a table
  * @returns {Control}
  */
-export function controlFor(field, id, onEdit) {
-  if (field.kind === "enum") return choice(field.options, id, onEdit);
-  if (field.kind === "boolean") return choice([true, false], id, onEdit);
+export function controlFor(field, id, onEdit, narrow) {
+  if (field.kind === "enum") return choice(field.options, id, onEdit, narrow);
+  if (field.kind === "boolean") return choice([true, false], id, onEdit, narrow);
   if (field.kind === "integer" || field.kind === "number") return number(field.kind, id, onEdit);
   return text(id, onEdit);
 }
@@ -35,50 +37,51 @@ export function controlFor(field, id, onEdit) {
 function text(id, onEdit) {
   const element = document.createElement("textarea");
   Object.assign(element, { id, rows: 1, readOnly: true, spellcheck: false, autocomplete: "off" });
-  element.addEventListener("input", () => onEdit(element.value, null));
-  return {
-    element,
-    labelable: true,
-    show: writer(element),
-    lock: (locked) => (element.readOnly = locked),
-  };
+  element.addEventListener("change", () => onEdit(element.value, null));
+  return typed(element);
 }
 
 /** @param {"integer" | "number"} kind @param {string} id @param {OnEdit} onEdit @returns {Control} */
 function number(kind, id, onEdit) {
   const element = document.createElement("input");
   Object.assign(element, { id, type: "text", inputMode: "decimal", readOnly: true, autocomplete: "off" });
-  element.addEventListener("input", () => {
-    const legal = (kind === "integer" ? JSON_INTEGER : JSON_NUMBER).test(element.value);
-    element.setAttribute("aria-invalid", String(!legal));
-    if (legal) onEdit(Number(element.value), element.value);
-  });
-  return {
-    element,
-    labelable: true,
-    show: writer(element),
-    lock: (locked) => (element.readOnly = locked),
-  };
+  const isLegal = () => (kind === "integer" ? JSON_INTEGER : JSON_NUMBER).test(element.value);
+  element.addEventListener("input", () => element.setAttribute("aria-invalid", String(!isLegal())));
+  element.addEventListener("change", () => isLegal() && onEdit(Number(element.value), element.value));
+  return typed(element);
 }
 
 /**
  * Null has no text: it shows as an empty box that says so.
  *
  * @param {HTMLTextAreaElement | HTMLInputElement} element
- * @returns {(shown: Shown) => void}
+ * @returns {Control}
  */
-function writer(element) {
-  return (shown) => {
-    const value = valueOf(shown);
-    element.placeholder = value === null ? wordFor(null) : "";
-    element.value = value === null ? "" : "raw" in shown && shown.raw !== null ? shown.raw : String(value);
+function typed(element) {
+  return {
+    element,
+    labelable: true,
+    show({ value, raw }) {
+      const shown = value === null ? "" : (raw ?? String(value));
+      element.placeholder = value === null ? wordFor(null) : "";
+      element.removeAttribute("aria-invalid");
+      if (element.value !== shown) element.value = shown;
+      if (!FITS_ITSELF && element instanceof HTMLTextAreaElement) fit(element);
+    },
+    lock: (locked) => (element.readOnly = locked),
   };
 }
 
-/** @param {unknown[]} options @param {string} id @param {OnEdit} onEdit @returns {Control} */
-function choice(options, id, onEdit) {
+/** What `field-sizing: content` does, where a browser has not learnt it. @param {HTMLTextAreaElement} element */
+function fit(element) {
+  element.style.height = "auto";
+  element.style.height = `${element.scrollHeight + 2}px`;
+}
+
+/** @param {unknown[]} options @param {string} id @param {OnEdit} onEdit @param {boolean} narrow @returns {Control} */
+function choice(options, id, onEdit, narrow) {
   const words = options.map(wordFor);
-  const short = options.length <= MAX_PILLS && words.join("").length <= MAX_PILL_CHARS;
+  const short = !narrow && options.length <= MAX_PILLS && words.join("").length <= MAX_PILL_CHARS;
   return short ? pills(options, words, id, onEdit) : select(options, words, id, onEdit);
 }
 
@@ -101,7 +104,7 @@ function pills(options, words, id, onEdit) {
   return {
     element,
     labelable: false,
-    show: (shown) => inputs.forEach((input, index) => (input.checked = options[index] === valueOf(shown))),
+    show: ({ value }) => inputs.forEach((input, index) => (input.checked = options[index] === value)),
     lock: (locked) => inputs.forEach((input) => (input.disabled = locked)),
   };
 }
@@ -116,14 +119,9 @@ function select(options, words, id, onEdit) {
   return {
     element,
     labelable: true,
-    show: (shown) => (element.value = String(options.indexOf(valueOf(shown)))),
+    show: ({ value }) => (element.value = String(options.indexOf(value))),
     lock: (locked) => (element.disabled = locked),
   };
-}
-
-/** @param {Shown} shown */
-function valueOf(shown) {
-  return "text" in shown ? shown.text : shown.value;
 }
 
 /** @param {unknown} value @returns {string} a scalar as a person would read it */
