@@ -126,7 +126,7 @@ class Fold:
         opened = self._innermost(op.path)
         if opened.container is not None:
             raise FoldError("text is for an open string; a container is open here", op.path)
-        if _SURROGATE.search(op.add):
+        if not op.add.isascii() and _SURROGATE.search(op.add):
             raise FoldError("text must be whole Unicode scalar values; a surrogate was found", op.path)
         opened.pieces.append(op.add)
 
