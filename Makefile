@@ -65,9 +65,10 @@ lock: $(INSTALLED) ## Write the versions that are installed into requirements.lo
 	   | sed -E '/^#/d; s/^([^=]+==[^+]+)\+.*/\1/'; } > requirements.lock.new
 	@mv requirements.lock.new requirements.lock
 
-bench: model ## Print the tables of both benchmarks.
+bench: model ## Print the tables of the benchmarks.
 	$(BIN)/python benchmarks/mask_time.py
 	$(BIN)/python benchmarks/decode_throughput.py
+	$(BIN)/python benchmarks/service.py
 
 clean: ## Remove the virtual environment and every cache of the tools; the converted model stays.
 	rm -rf $(VENV) .venv-clients tests/node/node_modules .pytest_cache .mypy_cache .ruff_cache .hypothesis build *.egg-info

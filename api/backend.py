@@ -22,7 +22,10 @@ if TYPE_CHECKING:
 
 
 class Generation(Protocol):
-    """One sequence in the engine: its chunks, the last with a `finish_reason`."""
+    """One sequence in the engine: its chunks, the last with a `finish_reason`.
+
+    Where it has `deliver_to(take)` too, that is used in place of iteration: `take` is called for each chunk as it arrives.
+    """
 
     def __aiter__(self) -> AsyncIterator[Chunk]: ...
 

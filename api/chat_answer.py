@@ -146,7 +146,7 @@ class ChatAnswer:
         if (failure := failure_of(self._run)) is not None:
             raise failure
         if self._job.options is not None:
-            await self._service.judge(self._job.schema, self._run.outcomes)
+            await self._service.judge(self._job, self._run.outcomes)
 
 
 def delta_of(pieces: Sequence[Piece]) -> ChoiceDelta:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from api.compile_options import options_of
 from api.constraints import schema_of
 from api.conversation import Called, Event, Returned, Said, turns_of
 from api.sampling import params_of
 from api.service import Job
 from api.tools import ENVELOPE_OPTIONS, Choice, ToolPlan, plan_of
 from constrained.errors import RequestError, UnsupportedFieldError
-from constrained.options import CompileOptions
 from schemas.openai import (
     NEUTRAL,
     AssistantTurn,
@@ -36,9 +36,9 @@ def job_of(body: ChatCompletionRequest, default_max_tokens: int) -> tuple[Job, T
         raise UnsupportedFieldError("logprobs are not given for answers that may be calls; send tool_choice none", "logprobs")
     params = params_of(body, _max_tokens(body) or default_max_tokens, num_logprobs)
     turns = turns_of(events_of(body.messages), in_envelope=plan is not None and plan.mode != "named")
+    options = options_of(body.structured_outputs, schema, with_tools=plan is not None)
     if plan is not None:
         return Job(turns, params, body.n or 1, plan.schema, ENVELOPE_OPTIONS, template=plan.prompt, shown=plan.shown), plan
-    options = None if schema is None else CompileOptions()
     return Job(turns, params, body.n or 1, schema, options, schema_in_prompt=body.schema_in_prompt), None
 
 

@@ -7,10 +7,10 @@ import asyncio
 from fastapi import APIRouter
 
 import constrained
+from api.compile_options import compile_options
 from api.deps import ServiceDep
 from api.errors import error_info
 from api.wire import JsonRoute, canonical_json
-from constrained.options import CompileOptions
 from schemas.requests import CheckRequest, CheckResponse, ErrorBody, KeywordReport
 
 router = APIRouter(
@@ -24,7 +24,7 @@ router = APIRouter(
 @router.post("/check")
 async def check(body: CheckRequest, service: ServiceDep) -> CheckResponse:
     """Compile only. A schema that is refused is an answer here, not an error."""
-    options = CompileOptions(whitespace=body.whitespace, property_order=body.property_order)
+    options = service.within_limits(compile_options(body, body.schema_))
     canonical_json(body.schema_)
     report = await asyncio.to_thread(constrained.check_json_schema, body.schema_, options)
     grammar = await service.grammar(body.schema_, options) if report.supported else None

@@ -163,4 +163,4 @@ class TextAnswer:
             if (failure := failure_of(run)) is not None:
                 raise failure
             if job.options is not None:
-                await self._service.judge(job.schema, run.outcomes)
+                await self._service.judge(job, run.outcomes)

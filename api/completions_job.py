@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+from api.compile_options import options_of
 from api.constraints import schema_of
 from api.sampling import params_of
 from api.service import Job
 from constrained.errors import RequestError, UnsupportedFieldError
-from constrained.options import CompileOptions
 from schemas.completions import COMPLETIONS_NEUTRAL, MOST_PROMPTS, CompletionRequest
 
 DEFAULT_MAX_TOKENS = 16
@@ -25,7 +25,7 @@ def jobs_of(body: CompletionRequest) -> list[Job]:
         raise UnsupportedFieldError("logprobs of the prompt are not given; send echo false", "echo")
     schema = schema_of(body)
     params = params_of(body, body.max_tokens or DEFAULT_MAX_TOKENS, body.logprobs)
-    options = None if schema is None else CompileOptions()
+    options = options_of(body.structured_outputs, schema, with_tools=False)
     return [
         Job(prompt, params, num_choices, schema, options, schema_in_prompt=body.schema_in_prompt) for prompt in _prompts(body)
     ]

@@ -31,8 +31,8 @@ def _constraints(body: SamplingFields, response_format: ResponseFormat | None) -
         yield "response_format", response_format.json_schema.schema_
     elif isinstance(response_format, JsonObjectFormat):
         yield "response_format", ANY_OBJECT
-    if body.structured_outputs is not None:
-        yield "structured_outputs", structured_schema(body.structured_outputs)
+    if (structured := structured_schema(body.structured_outputs)) is not None:
+        yield "structured_outputs", structured
     if body.guided_json is not None:
         yield "guided_json", _schema(body.guided_json, "guided_json")
     for field, kind in GUIDED.items():
@@ -40,9 +40,24 @@ def _constraints(body: SamplingFields, response_format: ResponseFormat | None) -
             yield field, text_source(kind, source, field)
 
 
-def structured_schema(asked: StructuredOutputs) -> Any:
-    """The schema or the text constraint as vLLM spells it."""
-    given = [(name, value) for name, value in asked if value not in (None, False) or (name, value) == ("json_", False)]
+def _has_options_alone(asked: StructuredOutputs) -> bool:
+    """Whether the constraint itself stands elsewhere."""
+    return asked.options is not None and not _given(asked)
+
+
+def _given(asked: StructuredOutputs) -> list[tuple[str, Any]]:
+    return [
+        (name, value)
+        for name, value in asked
+        if name != "options" and (value not in (None, False) or (name, value) == ("json_", False))
+    ]
+
+
+def structured_schema(asked: StructuredOutputs | None) -> Any | None:
+    """The schema or the text constraint as vLLM spells it; None where there are options alone, for one elsewhere."""
+    if asked is None or _has_options_alone(asked):
+        return None
+    given = _given(asked)
     if len(given) != 1:
         names = "json, json_object, regex, choice, grammar"
         raise RequestError(f"Exactly one of {names} is needed", "structured_outputs")

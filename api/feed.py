@@ -12,11 +12,12 @@ import asyncio
 from bisect import bisect_right
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from json.encoder import encode_basestring
 from typing import Literal
 
-from api.wire import to_json
+from api.wire import one_line, to_json
 from constrained.errors import EventIdError
-from constrained.stream import Fold, Op, Snapshot, coalesce
+from constrained.stream import Fold, Op, Snapshot, Text, coalesce
 
 Kind = Literal["delta", "snapshot", "error", "done"]
 ENTRY_OVERHEAD_BYTES = 400
@@ -84,7 +85,10 @@ class Document:
 
 
 class Feed:
-    """The entries of one run. `fold_of` gives the document of a choice as the entries so far leave it."""
+    """The entries of one run. `fold_of` gives the document of a choice as the entries so far leave it.
+
+    `first` is the index of the first entry that is kept, `end` the one behind the last.
+    """
 
     def __init__(
         self,
@@ -97,24 +101,20 @@ class Feed:
         self.seq = 0
         self.terminal: Entry | None = None
         self.num_readers = 0
+        self.first = 0
+        self.end = 0
         self.trimmed_seq = 0
         self.on_change: Callable[[], None] | None = None
         self._limits = limits
         self._settle = settle
-        self._first = 0
         self._entries: list[Entry] = []
         self._taken = self._dropped = 0
         self._documents = [Document(_bound(fold_of, choice) if fold_of else None) for choice in range(head.num_choices)]
-        self._waiting: set[asyncio.Future[bool]] = set()
+        self._waiting: list[asyncio.Future[None]] = []
 
     @property
     def run(self) -> str:
         return self.head.run
-
-    @property
-    def end(self) -> int:
-        """The index behind the last entry."""
-        return self._first + len(self._entries)
 
     @property
     def num_bytes(self) -> int:
@@ -133,13 +133,16 @@ class Feed:
         assert self.terminal is None, "nothing follows the end of a run"
         self._taken += len(entry.text) + ENTRY_OVERHEAD_BYTES
         entry.mark = self._taken
-        self.seq = max(self.seq, entry.seq)
+        if entry.seq > self.seq:
+            self.seq = entry.seq
         self._entries.append(entry)
+        self.end += 1
         if entry.is_terminal:
             self._end(entry)
         else:
             document = self._documents[entry.choice]
-            document.seq = max(document.seq, entry.seq)
+            if entry.seq > document.seq:
+                document.seq = entry.seq
             if len(self._entries) > self._limits.max_entries or self._taken - self._dropped > self._limits.max_bytes:
                 self._trim()
         self._wake()
@@ -162,11 +165,11 @@ class Feed:
         dropped = self._entries[cut - 1]
         self.trimmed_seq, self._dropped = dropped.seq, dropped.mark
         del self._entries[:cut]
-        self._first += cut
+        self.first += cut
 
     def skip_to(self, trimmed_seq: int, seqs: Sequence[int]) -> None:
         """For a run that is followed, where entries up to `trimmed_seq` were missed; its documents stand at `seqs` now."""
-        self._first = self.end + 1  # no reader's place is among what comes
+        self.first = self.end = self.end + 1  # no reader's place is among what comes
         self._dropped = self._taken
         self._entries.clear()
         self.trimmed_seq = trimmed_seq
@@ -176,25 +179,20 @@ class Feed:
 
     # -- reading
 
-    @property
-    def first(self) -> int:
-        """The index of the first entry that is kept."""
-        return self._first
-
     def entry(self, index: int) -> Entry:
-        return self._entries[index - self._first]
+        return self._entries[index - self.first]
 
     def seq_before(self, index: int) -> int:
         """The number of the entry before the one at `index`, 0 where that is the first."""
-        return self._entries[index - self._first - 1].seq if index > self._first else self.trimmed_seq
+        return self._entries[index - self.first - 1].seq if index > self.first else self.trimmed_seq
 
     def has(self, index: int) -> bool:
         """Whether nothing from `index` on has been dropped."""
-        return index >= self._first
+        return index >= self.first
 
     def bytes_from(self, index: int) -> int:
         """What the entries from `index` on take."""
-        before = self._entries[index - self._first - 1].mark if index > self._first else self._dropped
+        before = self._entries[index - self.first - 1].mark if index > self.first else self._dropped
         return self._taken - before
 
     def index_after(self, seq: int) -> int | None:
@@ -208,7 +206,7 @@ class Feed:
             return None
         place = bisect_right(self._entries, seq, key=lambda entry: entry.seq)
         at_edge = seq == (self._entries[place - 1].seq if place else self.trimmed_seq)
-        return self._first + place if at_edge else None
+        return self.first + place if at_edge else None
 
     def settle(self) -> None:
         """Tell now what waits to be told together."""
@@ -242,33 +240,36 @@ class Feed:
 
     # -- waiting
 
+    def changed(self) -> asyncio.Future[None]:
+        """Done when the next thing is told. One for each who waits, so that any of them may give up."""
+        waiter: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._waiting.append(waiter)
+        return waiter
+
     async def wait(self, index: int, until: float | None = None) -> None:
         """Until there is an entry at `index`, or the loop's clock shows `until`."""
         if index < self.end:
             return
-        loop = asyncio.get_running_loop()
-        waiter: asyncio.Future[bool] = loop.create_future()
-        self._waiting.add(waiter)
-        timer = None if until is None else loop.call_at(until, _resolve, waiter)
+        waiter = self.changed()
+        timer = None if until is None else asyncio.get_running_loop().call_at(until, _resolve, waiter)
         try:
             await waiter
         finally:
-            self._waiting.discard(waiter)
             if timer is not None:
                 timer.cancel()
 
     def _wake(self) -> None:
         if self.on_change is not None:
             self.on_change()
-        if self._waiting:
-            for waiter in self._waiting:
-                _resolve(waiter)
-            self._waiting.clear()
+        waiting, self._waiting = self._waiting, []
+        for waiter in waiting:
+            if not waiter.done():
+                waiter.set_result(None)
 
 
-def _resolve(waiter: asyncio.Future[bool]) -> None:
+def _resolve(waiter: asyncio.Future[None]) -> None:
     if not waiter.done():
-        waiter.set_result(True)
+        waiter.set_result(None)
 
 
 def _bound(fold_of: Callable[[int], Fold], choice: int) -> Callable[[], Fold]:
@@ -291,7 +292,15 @@ def delta_entry(seq: int, choice: int, ops: Sequence[Op]) -> Entry:
 
 
 def ops_text(ops: Sequence[Op]) -> str:
-    return to_json([op.to_wire() for op in ops])[1:-1]
+    """Their JSON without brackets."""
+    return ",".join([_op_json(op) for op in ops]) if len(ops) != 1 else _op_json(ops[0])
+
+
+def _op_json(op: Op) -> str:
+    """Of text, which most deltas are, written without an encoder of objects."""
+    if not isinstance(op, Text):
+        return to_json(op.to_wire())
+    return one_line(f'{{"op":"text","path":{encode_basestring(op.path)},"add":{encode_basestring(op.add)}}}')
 
 
 def delta_data(seq: int, choice: int, text: str) -> str:

@@ -19,7 +19,7 @@ from constrained.options import CompileOptions
 if TYPE_CHECKING:
     from constrained.compiled import CompiledGrammar
 
-Key = tuple[str, str, str]
+Key = tuple[Any, ...]
 
 
 class GrammarCache:
@@ -54,7 +54,7 @@ class GrammarCache:
         text = f"{schema.kind} {canonical_json(schema.shown)}" if isinstance(schema, TextSource) else canonical_json(schema)
         if len(text.encode()) > self._max_schema_bytes:
             raise FuelError(f"The schema has more than {self._max_schema_bytes} bytes")
-        key = (text, options.whitespace, options.property_order)
+        key = (text, *_told(options))
         self._on_lookup(key in self._kept or key in self._pending)
         if key in self._kept:
             self._kept.move_to_end(key)
@@ -79,3 +79,17 @@ class GrammarCache:
         self._kept[key] = done.result()
         while len(self._kept) > self._max_entries:
             self._kept.popitem(last=False)
+
+
+def _told(options: CompileOptions) -> Key:
+    """All that tells one caller's options from another's; the limits are the same for all."""
+    return (
+        options.whitespace,
+        options.max_whitespace,
+        options.property_order,
+        options.spelling,
+        options.formats,
+        tuple(sorted(options.custom_formats.items())),
+        options.unknown_formats,
+        options.nullable,
+    )

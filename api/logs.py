@@ -11,6 +11,8 @@ from typing import Any
 
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from api.scopes import BODY_SEND
+
 REQUEST: ContextVar[str | None] = ContextVar("request", default=None)
 """The id of the request that is being answered."""
 
@@ -68,6 +70,7 @@ class AccessLog:
             await self.app(scope, receive, send)
             return
         answer = _Answer(send)
+        scope[BODY_SEND] = answer.send
         try:
             await self.app(scope, receive, answer.send)
         finally:

@@ -15,6 +15,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from api.errors import answer_of, error_info
 from api.logs import REQUEST
+from api.scopes import BODY_SEND
 from constrained.errors import BodyTooLargeError
 
 logger = logging.getLogger(__name__)
@@ -37,6 +38,7 @@ class RequestId:
         given = Headers(scope=scope).get("x-request-id", "")
         request_id = given if REQUEST_ID.fullmatch(given) else f"req-{uuid4().hex}"
         scope["request_id"] = request_id
+        scope[BODY_SEND] = send
         REQUEST.set(request_id)
 
         async def send_with_id(message: Message) -> None:

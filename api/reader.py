@@ -72,17 +72,23 @@ class Reader:
         if self._begins:
             yield [Told(0, "start", self._feed.head.start)]
         loop = asyncio.get_running_loop()
-        next_at = 0.0
-        while not self.is_over:
-            if self._index is None or self._is_behind(self._index):
-                yield self._catch_up()
-                continue
-            if self._index == self._feed.end:
-                await self._feed.wait(self._index)
-            if loop.time() < next_at and self._feed.terminal is None:
+        feed, next_at = self._feed, 0.0
+        while True:
+            if self._index == feed.end:
+                if feed.terminal is not None:
+                    return
+                await feed.changed()
+            if self._window_s and self._index is not None and loop.time() < next_at:
                 await self._pause(next_at)
-            if not self._is_behind(self._index):
-                yield self._take(self._index)
+            index = self._index
+            if index is None or self._is_behind(index):
+                yield self._catch_up()
+            elif index == feed.end - 1:
+                entry = feed.entry(index)
+                self._index, self._place = feed.end, entry.seq
+                yield [Told(entry.seq, entry.kind, entry.data)]
+            else:
+                yield self._take(index)
             if self._window_s:
                 next_at = loop.time() + self._window_s
 
@@ -94,7 +100,7 @@ class Reader:
 
     def _is_behind(self, index: int) -> bool:
         feed = self._feed
-        if not feed.has(index):
+        if index < feed.first:
             return True
         since = max(index, self._joined_at)
         return feed.end - since > self._limits.max_entries or feed.bytes_from(since) > self._limits.max_bytes

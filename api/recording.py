@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -34,12 +34,16 @@ class Recorder:
         self.feed = Feed(head, limits, self._fold, self.settle)
         self._window_s = head.coalesce_ms / 1000
         self._judge = judge
+        self._loop = asyncio.get_running_loop()
+        self._timer: asyncio.Handle | None = None
+        self._told_at = 0.0
+        run.on_items = self._defer if head.coalesce_ms else self._tell_items
 
     async def record(self) -> None:
-        """Tell everything, and how it ended."""
+        """Tell how it ended, once everything else is told."""
         try:
-            async for frame in self.run.frames(self._window_s):
-                self.feed.append(delta_entry(frame.seq, frame.choice, frame.items))
+            await self.run.wait()
+            self.settle()
             self.feed.append(await self._last())
         except asyncio.CancelledError:
             raise
@@ -47,9 +51,30 @@ class Recorder:
             logger.exception("the recording of %s failed", self.run.id)
             self.run.cancel()
             self.feed.append(failed_entry(self.run, self.feed.seq + 1, error))
+        finally:
+            self.run.on_items = None
+
+    def _tell_items(self, choice: int, items: Sequence[Op]) -> None:
+        """Without a window: what came first, then these."""
+        self.settle()
+        self.run.seq += len(items)
+        self.feed.append(delta_entry(self.run.seq, choice, items))
+
+    def _defer(self, choice: int, items: Sequence[Op]) -> None:
+        """Tell it with whatever else comes in this turn of the loop, or in the rest of the window."""
+        self.run.keep(choice, items)
+        if self._timer is None:
+            self._timer = self._loop.call_at(self._told_at + self._window_s, self._tell)
+
+    def _tell(self) -> None:
+        self._told_at = self._loop.time()
+        self.settle()
 
     def settle(self) -> None:
         """Tell at once what waits for the end of its window."""
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
         for frame in self.run.take_waiting(merge=self._window_s > 0):
             self.feed.append(delta_entry(frame.seq, frame.choice, frame.items))
 

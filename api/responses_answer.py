@@ -136,7 +136,7 @@ class ResponseAnswer:
             raise as_ours(self._run.error)
         outcome = self._run.outcomes[0]
         if self._asked.job.options is not None:
-            await self._service.judge(self._asked.job.schema, self._run.outcomes)
+            await self._service.judge(self._asked.job, self._run.outcomes)
         complete = outcome.finish_reason == "stop"
         events = self._output.finish(complete)
         self.response.usage = response_usage(usage_of(self._run.outcomes))

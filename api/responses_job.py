@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from api.compile_options import options_of
 from api.constraints import ANY_OBJECT, structured_schema
 from api.conversation import Called, Event, Returned, Said, turns_of
 from api.service import Job
@@ -13,7 +14,6 @@ from api.sources import TextSource
 from api.tools import ENVELOPE_OPTIONS, Choice, ToolPlan, plan_of
 from constrained.decode.request import SamplingParams
 from constrained.errors import RequestError, UnsupportedFieldError
-from constrained.options import CompileOptions
 from schemas.openai import JsonObjectFormat, RefusalPart
 from schemas.responses import (
     INCLUDABLE,
@@ -65,10 +65,10 @@ def response_job_of(body: ResponsesRequest, earlier: Sequence[Event], recall: Re
     turns = turns_of((*instructions, *conversation), in_envelope=plan is not None and plan.mode != "named")
     if not turns:
         raise RequestError("The input is empty", "input")
+    options = options_of(body.structured_outputs, schema, with_tools=plan is not None)
     if plan is not None:
         job = Job(turns, params, 1, plan.schema, ENVELOPE_OPTIONS, template=plan.prompt, shown=plan.shown)
     else:
-        options = None if schema is None else CompileOptions()
         job = Job(turns, params, 1, schema, options, schema_in_prompt=body.schema_in_prompt)
     return ResponseJob(job, plan, conversation)
 
@@ -108,11 +108,10 @@ def _schema_of(body: ResponsesRequest) -> Any:
         schema = wanted.schema_
     elif isinstance(wanted, JsonObjectFormat):
         schema = ANY_OBJECT
-    if body.structured_outputs is None:
-        return schema
-    if schema is not None:
+    structured = structured_schema(body.structured_outputs)
+    if structured is not None and schema is not None:
         raise RequestError("Only one constraint can hold, found text.format and structured_outputs", "structured_outputs")
-    return structured_schema(body.structured_outputs)
+    return schema if structured is None else structured
 
 
 def _choice(body: ResponsesRequest) -> Choice:

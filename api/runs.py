@@ -16,8 +16,8 @@ import logging
 from collections import OrderedDict
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Generic, Literal, Protocol, TypeVar, runtime_checkable
-from uuid import uuid4
+from secrets import token_urlsafe
+from typing import Any, Generic, Literal, Protocol, TypeVar
 
 from api.backend import Generation
 from api.metrics import SequenceMeter
@@ -36,6 +36,8 @@ logger = logging.getLogger(__name__)
 
 T = TypeVar("T")
 T_co = TypeVar("T_co", covariant=True)
+ID_BYTES = 12
+"""Of chance in a run's id. The id stands in each of its events, and whoever knows it may join the run."""
 REASONS_BY_WEIGHT: tuple[FinishReason, ...] = ("error", "cancelled", "length", "stop")
 
 
@@ -47,7 +49,6 @@ class Translator(Protocol[T_co]):
     def finish(self) -> Sequence[T_co]: ...
 
 
-@runtime_checkable
 class ChunkTranslator(Translator[T_co], Protocol[T_co]):
     """A translator that wants to see what else a chunk says of its tokens."""
 
@@ -73,7 +74,7 @@ class Frame(Generic[T]):
     """Items of one choice that go out together; `seq` numbers the last of them within the run."""
 
     choice: int
-    items: list[T]
+    items: Sequence[T]
     seq: int
 
 
@@ -114,7 +115,9 @@ class Run(Generic[T]):
         self.translators = list(translators)
         self._generations = list(generations)
         self._meters = meters
-        self._waiting: list[tuple[int, list[T]]] = []
+        self.on_items: Callable[[int, Sequence[T]], None] | None = None
+        self._readers = [_reader(translator) for translator in translators]
+        self._waiting: list[tuple[int, Sequence[T]]] = []
         self._take_overs: dict[int, _TakeOver[T]] = {}
         self._is_cancelled = False
         self._changed = asyncio.Event()
@@ -180,6 +183,11 @@ class Run(Generic[T]):
         except TimeoutError:
             return
 
+    def keep(self, choice: int, items: Sequence[T]) -> None:
+        """Let items wait for `frames` or `take_waiting`."""
+        self._waiting.append((choice, items))
+        self._changed.set()
+
     def take_waiting(self, merge: bool) -> list[Frame[T]]:
         """What has come since the last frame, numbered; with `merge` as one frame for each choice."""
         waiting, self._waiting = self._waiting, []
@@ -199,8 +207,7 @@ class Run(Generic[T]):
         outcome = self.outcomes[choice]
         try:
             while outcome.finish_reason is None:
-                async for chunk in self._generations[choice]:
-                    self._take(choice, chunk)
+                await self._follow(choice, self._generations[choice])
                 if outcome.finish_reason is None:
                     await self._hand_over(choice)
         except Exception as error:
@@ -214,6 +221,29 @@ class Run(Generic[T]):
             self._changed.set()
             while self.ended and self._end_calls:
                 self._end_calls.pop()()
+
+    async def _follow(self, choice: int, generation: Generation) -> None:
+        """Take one generation's chunks as they arrive: pushed, where it can, since a task for each of them costs most."""
+        push = getattr(generation, "deliver_to", None)
+        if push is None:
+            async for chunk in generation:
+                self._take(choice, chunk)
+            return
+        over: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+
+        def take(chunk: Chunk) -> None:
+            if over.done():
+                return
+            try:
+                self._take(choice, chunk)
+            except Exception as error:
+                over.set_exception(error)
+            else:
+                if chunk.finish_reason is not None:
+                    over.set_result(None)
+
+        push(take)
+        await over
 
     async def _hand_over(self, choice: int) -> None:
         """The present sequence has ended without a reason of its own: its successor goes on."""
@@ -231,6 +261,7 @@ class Run(Generic[T]):
             outcome.text[:] = successor.text
             outcome.revision += 1
             self.translators[choice] = successor.translator
+            self._readers[choice] = _reader(successor.translator)
         self._generations[choice] = successor.generation
         if self._is_cancelled:
             successor.generation.cancel()
@@ -244,14 +275,16 @@ class Run(Generic[T]):
         self._meters[choice].chunk(len(chunk.token_ids))
         if chunk.finish_reason == "error":
             raise chunk.error or InternalError("The engine failed without an error")
-        items = list(_translated(self.translators[choice], chunk))
+        items = self._readers[choice](chunk)
         if chunk.finish_reason == "stop":
-            items.extend(self.translators[choice].finish())
+            items = [*items, *self.translators[choice].finish()]
         if chunk.finish_reason != "cancelled" or choice not in self._take_overs or self._is_cancelled:
             outcome.finish_reason = chunk.finish_reason
         if items and self.error is None:
-            self._waiting.append((choice, items))
-            self._changed.set()
+            if self.on_items is not None:
+                self.on_items(choice, items)
+            else:
+                self.keep(choice, items)
 
     def _fail(self, choice: int, error: Exception) -> None:
         self.outcomes[choice].finish_reason = "error"
@@ -262,10 +295,13 @@ class Run(Generic[T]):
                 logger.error("%s failed in choice %d", self.id, choice, exc_info=error)
 
 
-def _translated(translator: Translator[T], chunk: Chunk) -> Sequence[T]:
-    if isinstance(translator, ChunkTranslator):
-        return translator.feed_chunk(chunk)
-    return translator.feed(chunk.data) if chunk.data else ()
+def _reader(translator: Translator[T]) -> Callable[[Chunk], Sequence[T]]:
+    """What turns chunks into items; found once, for it is asked for each chunk."""
+    feed_chunk: Callable[[Chunk], Sequence[T]] | None = getattr(translator, "feed_chunk", None)
+    if feed_chunk is not None:
+        return feed_chunk
+    feed = translator.feed
+    return lambda chunk: feed(chunk.data) if chunk.data else ()
 
 
 def _total(before: Usage, now: Usage) -> Usage:
@@ -324,7 +360,7 @@ class RunRegistry:
 
     @staticmethod
     def new_id() -> str:
-        return f"run_{uuid4().hex}"
+        return f"run_{token_urlsafe(ID_BYTES)}"
 
     def add(self, run: Run[Any]) -> None:
         self._live[run.id] = run

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import socket
 import ssl
 
@@ -12,6 +13,8 @@ from fastapi import FastAPI
 from api.service import Service
 from api.settings import Settings
 
+GC_THRESHOLDS = (10_000, 10, 10)
+"""A step of many streams makes thousands of objects, of which those in logs live on."""
 FAREWELL_S = 5
 """What answers are given to send their last event, once the grace is over."""
 
@@ -23,6 +26,13 @@ class GracefulServer(uvicorn.Server):
         super().__init__(_config(app, settings))
         self._app = app
         self._grace_s = settings.shutdown_grace_s
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        """What is loaded by now stays: without it, the collector has only what requests leave behind to look through."""
+        await super().startup(sockets)
+        gc.collect()
+        gc.freeze()
+        gc.set_threshold(*GC_THRESHOLDS)
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         service: Service | None = getattr(self._app.state, "service", None)

@@ -118,7 +118,11 @@ class Service:
     async def grammar(self, schema: Any, options: CompileOptions) -> CompiledGrammar:
         """The grammar of a schema, compiled now or kept from before."""
         with self.tracing.span("compile"):
-            return await self._grammars.get(schema, options)
+            return await self._grammars.get(schema, self.within_limits(options))
+
+    def within_limits(self, options: CompileOptions) -> CompileOptions:
+        """A caller's options under the operator's limits."""
+        return replace(options, limits=self.settings.compile_limits)
 
     async def start(
         self, job: Job, grammar: CompiledGrammar | None, endpoint: str, translator: Callable[[], Translator[T]]
@@ -162,7 +166,7 @@ class Service:
         run: Run[Op] = await self.start(job, grammar, "structured_stream", lambda: delta_stream(grammar))
         start = wire_json(start_event(run, self.backend.name, grammar))
         head = Head(run.id, start, len(run.outcomes), coalesce_ms, resumable)
-        recorder = Recorder(run, head, self.settings.runs.feed, lambda: self.judge(job.schema, run.outcomes))
+        recorder = Recorder(run, head, self.settings.runs.feed, lambda: self.judge(job, run.outcomes))
         live = self.live[run.id] = LiveRun(recorder, job, grammar, asyncio.Lock())
         self.log.add(live.feed)
         recording = asyncio.create_task(self._record(live))
@@ -253,27 +257,31 @@ class Service:
         run.cancel()
         self.runs.remove(run)
 
-    async def judge(self, schema: Any, outcomes: list[Outcome]) -> list[bool]:
+    async def judge(self, job: Job, outcomes: list[Outcome]) -> list[bool]:
         """Whether each choice is finished and valid, by a standard validator.
 
         A finished one that is not is our fault: it is counted, and logged with the schema's hash.
         """
-        judge = await self._judge_of(schema)
+        judge = await self._judge_of(job)
         verdicts = []
         for outcome in outcomes:
             is_whole = outcome.finish_reason == "stop"
             valid = is_whole and await asyncio.to_thread(judge, bytes(outcome.text))
             if is_whole and not valid:
                 self.metrics.invalid_documents.inc()
-                logger.error("a finished document is not valid by its schema, whose SHA-256 is %s", _sha256(schema))
+                logger.error("a finished document is not valid by its schema, whose SHA-256 is %s", _sha256(job.schema))
             verdicts.append(valid)
         return verdicts
 
-    async def _judge_of(self, schema: Any) -> Callable[[bytes], bool]:
-        """What judges texts: a standard validator, or where there is none the grammar, from the beginning once more."""
-        if not isinstance(schema, TextSource):
-            return DocumentValidator(schema).is_valid
-        grammar = await self.grammar(schema, CompileOptions())
+    async def _judge_of(self, job: Job) -> Callable[[bytes], bool]:
+        """What judges texts: a standard validator, or where there is none the grammar, from the beginning once more.
+
+        There is none for text constraints, nor for OpenAPI's `nullable`, which JSON Schema does not know.
+        """
+        options = job.options or CompileOptions()
+        if not isinstance(job.schema, TextSource) and not options.nullable:
+            return DocumentValidator(job.schema).is_valid
+        grammar = await self.grammar(job.schema, options)
 
         def is_met(text: bytes) -> bool:
             matcher = grammar.matcher()

@@ -12,6 +12,7 @@ from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, Settings
 from api.run_settings import RunSettings
 from constrained.decode.prompt import SchemaPrompt
 from constrained.errors import OptionError
+from constrained.options import Limits
 
 ENV_PREFIX = "CONSTRAINED_"
 
@@ -22,6 +23,7 @@ class Settings(BaseSettings):
     `model` is a local folder or a hub id; None is the default model. `dtype` None is what the machine computes best; int8 is of
     weights alone. `speculate` tokens are guessed ahead, 0 none: by looking them up in prompt and output, or by `draft_model`, a
     smaller model of the same vocabulary. `schema_prompt` tells the model its schema.
+    `compile_limits` bound each compile, and no request can widen them.
     `stall_timeout_s` ends a stream whose reader takes nothing for that long. `heartbeat_s` is the longest silence of a stream.
     `shutdown_grace_s` is what running streams are given to finish once the service is told to stop.
 
@@ -67,6 +69,7 @@ class Settings(BaseSettings):
     heartbeat_s: float = Field(default=10.0, gt=0)
     stall_timeout_s: float = Field(default=60.0, gt=0)
     chat_coalesce_ms: int = Field(default=16, ge=0)
+    compile_limits: Limits = Field(default_factory=Limits)
     grammar_cache_size: int = Field(default=256, ge=1)
     max_pending_compiles: int = Field(default=64, ge=1)
     compile_threads: int = Field(default=2, ge=1)

@@ -11,11 +11,11 @@ import logging
 from collections.abc import AsyncIterator, Callable
 from contextlib import suppress
 
-import anyio
 from fastapi.responses import StreamingResponse
 from starlette.types import Receive, Scope, Send
 
 from api.disconnect import until_disconnect
+from api.scopes import BODY_SEND
 
 logger = logging.getLogger(__name__)
 
@@ -76,24 +76,24 @@ class EventStreamResponse(StreamingResponse):
         self._farewell = farewell
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        # A task of its own: a wake-up passes through every coroutine that awaits another, and all middleware lies above here.
+        sending = asyncio.create_task(self._send_all(send, scope.get(BODY_SEND, send)))
+        watching = asyncio.create_task(until_disconnect(receive))
         try:
-            async with anyio.create_task_group() as tasks:
-
-                async def watch() -> None:
-                    await until_disconnect(receive)
-                    tasks.cancel_scope.cancel()
-
-                tasks.start_soon(watch)
-                # The server raises OSError where the client is gone.
-                with suppress(OSError, TornStreamError):
-                    await self._send_all(send)
-                tasks.cancel_scope.cancel()
+            await asyncio.wait((sending, watching), return_when=asyncio.FIRST_COMPLETED)
         finally:
-            self._on_close()
+            try:
+                await ended(watching)
+                failure = await ended(sending)
+            finally:
+                self._on_close()
+        # The server raises OSError where the client is gone.
+        if failure is not None and not isinstance(failure, OSError | TornStreamError):
+            raise failure
 
-    async def _send_all(self, send: Send) -> None:
+    async def _send_all(self, send: Send, send_body: Send) -> None:
         await send({"type": "http.response.start", "status": self.status_code, "headers": self.raw_headers})
-        sender = Sender(send, self._heartbeat)
+        sender = Sender(send_body, self._heartbeat)
         try:
             async with asyncio.timeout(None) as stall:
                 await self._send_frames(sender, stall)
@@ -124,39 +124,43 @@ class EventStreamResponse(StreamingResponse):
                 await send({"type": "http.response.body", "body": b"", "more_body": False})
 
 
+async def ended(task: asyncio.Task[None]) -> BaseException | None:
+    """End a task that may have ended already; what it failed with."""
+    task.cancel()
+    await asyncio.wait((task,))
+    return None if task.cancelled() else task.exception()
+
+
 class Sender:
     """Sends one thing at a time, and knows since when. A heartbeat only goes out where nothing else does."""
 
     def __init__(self, send: Send, heartbeat: bytes | None) -> None:
         self._send = send
         self._heartbeat = heartbeat
-        self._free = asyncio.Event()
-        self._free.set()
+        self._clock = asyncio.get_running_loop().time
+        self._free: asyncio.Future[None] | None = None  # where a frame waits for the end of a heartbeat
         self.is_sending = False
-        self.since = asyncio.get_running_loop().time()
+        self.since = self._clock()
 
     async def send(self, frame: bytes) -> None:
         while self.is_sending:
-            await self._free.wait()
-        await self._send_now(frame)
+            self._free = asyncio.get_running_loop().create_future()
+            await self._free
+        self.is_sending, self.since = True, self._clock()
+        try:
+            await self._send({"type": "http.response.body", "body": frame, "more_body": True})
+        finally:
+            self.is_sending, self.since = False, self._clock()
+            if self._free is not None and not self._free.done():
+                self._free.set_result(None)
 
     async def send_heartbeat(self) -> None:
         if self.is_sending:
             return
         if self._heartbeat is None:
-            self.since = asyncio.get_running_loop().time()
+            self.since = self._clock()
         else:
-            await self._send_now(self._heartbeat)
-
-    async def _send_now(self, frame: bytes) -> None:
-        loop = asyncio.get_running_loop()
-        self.is_sending, self.since = True, loop.time()
-        self._free.clear()
-        try:
-            await self._send({"type": "http.response.body", "body": frame, "more_body": True})
-        finally:
-            self.is_sending, self.since = False, loop.time()
-            self._free.set()
+            await self.send(self._heartbeat)
 
 
 async def watch(sender: Sender, stall: asyncio.Timeout, heartbeat_s: float, stall_timeout_s: float) -> None:

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from fastapi import APIRouter, Header, Query, Request, Response
 
+from api.compile_options import compile_options
 from api.constraints import text_source
 from api.deps import ServiceDep
 from api.disconnect import CLIENT_GONE, unless_disconnected
@@ -95,7 +96,7 @@ async def complete(body: StructuredRequest, service: ServiceDep, request: Reques
             return Response(status_code=CLIENT_GONE)
         if run.error is not None:
             raise as_ours(run.error)
-        verdicts = await service.judge(job.schema, run.outcomes)
+        verdicts = await service.judge(job, run.outcomes)
         text = answer_text(run, grammar, service.backend.name, verdicts)
         return Response(text, media_type="application/json", headers={"cache-control": "no-store, no-transform"})
     finally:
@@ -122,12 +123,13 @@ async def edit(run: str, body: EditRequest, service: ServiceDep) -> SteerRespons
 
 def job_of(body: StructuredRequest) -> Job:
     """The job that a body asks for."""
+    source = _source_of(body)
     return Job(
         prompt=body.prompt if body.prompt is not None else [message.model_dump() for message in body.messages or []],
         params=SamplingParams(body.temperature, body.top_p, body.top_k, body.min_p, body.seed, body.max_tokens),
         num_choices=body.n,
-        schema=_source_of(body),
-        options=CompileOptions(whitespace=body.whitespace, property_order=body.property_order),
+        schema=source,
+        options=compile_options(body, source),
         schema_in_prompt=body.schema_in_prompt,
     )
 

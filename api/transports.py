@@ -71,7 +71,8 @@ async def event_frames(reader: Reader, feed: Feed, transport: Transport) -> Asyn
     """The events of a run; those that wait together go out together."""
     text_of, run = TEXTS[transport], feed.run
     async for batch in reader.batches():
-        yield "".join([text_of(run, event) for event in batch]).encode()
+        text = text_of(run, batch[0]) if len(batch) == 1 else "".join([text_of(run, event) for event in batch])
+        yield text.encode()
 
 
 async def text_frames(run: Run[Any], feed: Feed) -> AsyncIterator[bytes]:

@@ -8,6 +8,8 @@ from pydantic import ConfigDict, Field, model_validator
 
 from schemas.events import FinishReason, Timings, UsageInfo, Wire
 
+MOST_WHITESPACE = 65_536
+MOST_FORMATS = 64
 Role = Literal["system", "user", "assistant"]
 
 
@@ -24,7 +26,24 @@ class Message(RequestWire):
     content: str
 
 
-class StructuredRequest(RequestWire):
+class CompileFields(RequestWire):
+    """How a JSON Schema becomes a grammar (`constrained.options.CompileOptions`); an operator's limits are not among it.
+
+    `spelling`: "permissive" takes every spelling that RFC 8259 allows. `formats`: "annotate" asserts none; `custom_formats` are
+    regular expressions by name. `nullable`: OpenAPI 3.0's `nullable: true` takes null too.
+    """
+
+    whitespace: Literal["flexible", "compact", "indented"] = "flexible"
+    max_whitespace: int | None = Field(default=None, ge=0, le=MOST_WHITESPACE)
+    property_order: Literal["schema", "any"] = "schema"
+    spelling: Literal["default", "permissive"] = "default"
+    formats: Literal["assert", "annotate"] = "assert"
+    custom_formats: dict[str, str] = Field(default_factory=dict, max_length=MOST_FORMATS)
+    unknown_formats: Literal["annotate", "refuse"] = "annotate"
+    nullable: bool = False
+
+
+class StructuredRequest(CompileFields):
     """Body of `POST /v1/structured` and `/v1/structured/stream`.
 
     Exactly one of `schema` (a JSON Schema, or a boolean), `regex`, `choice`, `grammar`; exactly one of `messages`, `prompt`.
@@ -45,8 +64,6 @@ class StructuredRequest(RequestWire):
     seed: int | None = Field(default=None, ge=0, lt=2**63)
     n: int = Field(default=1, ge=1, le=16)
     resumable: bool = False
-    whitespace: Literal["flexible", "compact", "indented"] = "flexible"
-    property_order: Literal["schema", "any"] = "schema"
     schema_in_prompt: bool = True
     coalesce_ms: int = Field(default=16, ge=0, le=1000)
 
@@ -113,12 +130,10 @@ class SteerResponse(Wire):
     seq: int
 
 
-class CheckRequest(RequestWire):
+class CheckRequest(CompileFields):
     """Body of `POST /v1/schemas/check`."""
 
     schema_: Any = Field(alias="schema")
-    whitespace: Literal["flexible", "compact", "indented"] = "flexible"
-    property_order: Literal["schema", "any"] = "schema"
 
 
 class KeywordReport(Wire):

@@ -6,14 +6,14 @@ from typing import Any
 
 from pydantic import Field
 
-from schemas.requests import RequestWire
+from schemas.requests import CompileFields, RequestWire
 
 MOST_CHOICES = 16
 MOST_STOPS = 16
 
 
 class StructuredOutputs(RequestWire):
-    """The constraint as vLLM spells it: exactly one of these."""
+    """The constraint as vLLM spells it: exactly one of these. `options` (ours) hold for a `response_format` too."""
 
     json_: dict[str, Any] | bool | str | None = Field(default=None, alias="json")
     json_object: bool | None = None
@@ -21,6 +21,7 @@ class StructuredOutputs(RequestWire):
     choice: list[str] | None = None
     choices: list[str] | None = None
     grammar: str | None = None
+    options: CompileFields | None = None
 
 
 class StreamOptions(RequestWire):

@@ -31,3 +31,14 @@ def test_every_link_into_the_repository_leads_somewhere() -> None:
     links = [link for link in re.findall(r"\]\(([^)]+)\)", README) if "://" not in link]
     assert links
     assert all((root / link).exists() for link in links)
+
+
+def test_every_page_is_linked() -> None:
+    root = Path(__file__).resolve().parents[1]
+    assert all(f"(docs/{page.name})" in README for page in (root / "docs").glob("*.md"))
+
+
+def test_every_link_between_pages_leads_somewhere() -> None:
+    for page in (Path(__file__).resolve().parents[1] / "docs").glob("*.md"):
+        links = [link.partition("#")[0] for link in re.findall(r"\]\(([^)]+)\)", page.read_text("utf-8")) if "://" not in link]
+        assert all((page.parent / link).exists() for link in links), page

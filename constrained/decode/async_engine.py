@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import defaultdict
+from collections.abc import Callable
 from collections.abc import Sequence as Seq
 
 from constrained.decode.engine import Engine
@@ -37,6 +38,7 @@ class Generation:
         self._has_ended = False
         self._holds: set[str] = set()
         self._sequence: Sequence | None = None
+        self._take: Callable[[Chunk], None] | None = None
 
     def start(self, sequence: Sequence) -> None:
         self._sequence = sequence
@@ -68,7 +70,20 @@ class Generation:
         """
         await asyncio.wrap_future(self._engine.steer(self._started, token_ids))
 
+    def deliver_to(self, take: Callable[[Chunk], None]) -> None:
+        """Have `take` called for each chunk, on the loop that submitted, in place of iteration: no task is woken for it.
+
+        It must neither wait nor raise. What has come before goes first.
+        """
+        for chunk in self._pending:
+            take(chunk)
+        self._pending, self._num_unread, self._take = [], 0, take
+        self._let_go(_READER)
+
     def put(self, chunk: Chunk) -> None:
+        if self._take is not None:
+            self._take(chunk)
+            return
         self._pending.append(chunk)
         self._num_unread += len(chunk.token_ids)
         self._arrived.set()

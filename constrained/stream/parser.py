@@ -26,6 +26,7 @@ from constrained.stream.ops import Op, Scalar
 from constrained.stream.strings import MalformedError, StringReader
 
 _SPACE = re.compile(rb"[ \t\n\r]*")
+_PLAIN_TEXT = re.compile(rb"[ !#-\[\]-\x7e]+")  # most of what a model writes into a string
 _NUMBER_RUN = re.compile(rb"[-+.0-9eE]*")
 _COMMA, _QUOTE, _COLON, _OPEN_BRACE, _CLOSE_BRACE, _OPEN_BRACKET, _CLOSE_BRACKET, _MINUS = b',":{}[]-'
 _LITERALS: dict[int, tuple[bytes, bool | None]] = {
@@ -56,6 +57,7 @@ class DeltaStream:
         self._reader = StringReader()
         self._pieces: list[str] = []  # of a key or a number: all; of a string: those of this chunk
         self._candidates: Candidates | NumberCandidates | None = None
+        self._is_in_text = False  # inside a string whose text is told as it comes
         self._is_set = False
         self._scalar: Scalar = None
         self._literal = b""
@@ -83,6 +85,10 @@ class DeltaStream:
 
     def feed(self, data: bytes) -> list[Op]:
         """The ops that the next bytes cause. `StreamError` where they are not JSON; the stream then takes nothing more."""
+        if self._is_in_text and self._reader.is_between and _PLAIN_TEXT.fullmatch(data):
+            self._base += len(data)
+            self._cursor.text(data.decode("ascii"))
+            return self._cursor.drain()
         at = 0
         with self._guard():
             while at < len(data):
@@ -109,11 +115,14 @@ class DeltaStream:
         try:
             yield
         except MalformedError as error:
-            self._state = self._dead
+            self._die()
             raise StreamError(str(error), self._base + error.at) from None
         except InternalError as error:
-            self._state = self._dead
+            self._die()
             raise StreamError(str(error), self._began) from error
+
+    def _die(self) -> None:
+        self._state, self._is_in_text = self._dead, False
 
     def _dead(self, data: bytes, at: int) -> int:
         raise MalformedError("the stream has failed before", at)
@@ -227,6 +236,7 @@ class DeltaStream:
         if index is None:
             self._cursor.open_string()
             self._state = self._string
+            self._is_in_text = True
         else:
             self._candidates = index.strings()
             self._state = self._enum_string
@@ -237,12 +247,13 @@ class DeltaStream:
         self._pieces.append(text)
         if closed:
             self._flush_text()
+            self._is_in_text = False
             self._cursor.close_string()
             self._end_value()
         return at
 
     def _flush_text(self) -> None:
-        if self._pieces and self._state == self._string and (text := self._take_pieces()):
+        if self._pieces and self._is_in_text and (text := self._take_pieces()):
             self._cursor.text(text)
 
     def _enum_string(self, data: bytes, at: int) -> int:

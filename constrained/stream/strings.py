@@ -31,6 +31,11 @@ class StringReader:
         self._utf8 = codecs.getincrementaldecoder("utf-8")()
         self._escape = bytearray()  # an escape that has begun, from its backslash; a surrogate pair is one escape
 
+    @property
+    def is_between(self) -> bool:
+        """Whether neither an escape nor a character is under way."""
+        return not self._escape and not self._utf8.getstate()[0]
+
     def read(self, data: bytes, at: int) -> tuple[int, str, bool]:
         """From `data[at:]`: where it stopped, the text up to there, and whether the closing quote was passed."""
         pieces: list[str] = []

@@ -22,7 +22,7 @@ def python_program(name: str, url: str) -> dict[str, Any]:
     """The outcome of a program that needs the clients' environment (`make clients`)."""
     python = ROOT / ".venv-clients" / "bin" / "python"
     if not python.exists():
-        _absent("there is no .venv-clients; run `make clients`")
+        absent("there is no .venv-clients; run `make clients`")
     return _outcome([str(python), str(PROGRAMS / name), url])
 
 
@@ -30,7 +30,7 @@ def node_program(name: str, url: str) -> dict[str, Any]:
     """The outcome of a program under Node (`make clients`)."""
     node = shutil.which("node")
     if node is None or not (NODE_FOLDER / "node_modules").is_dir():
-        _absent("there is no node, or no tests/node/node_modules; run `make clients` where node and npm are installed")
+        absent("there is no node, or no tests/node/node_modules; run `make clients` where node and npm are installed")
     return _outcome([str(node), str(NODE_FOLDER / name), url])
 
 
@@ -47,12 +47,12 @@ def typescript_faults(name: str) -> str:
 def curl(*arguments: str) -> str:
     """What curl prints."""
     if shutil.which("curl") is None:
-        _absent("there is no curl")
+        absent("there is no curl")
     command = ["curl", "--silent", "--show-error", "--no-buffer", *arguments]
     return subprocess.run(command, capture_output=True, text=True, check=True, timeout=DEADLINE_S).stdout
 
 
-def _absent(why: str) -> None:
+def absent(why: str) -> None:
     pytest.fail(why) if IN_CI else pytest.skip(why)
 
 
