@@ -7,7 +7,7 @@ long texts are or of what is empty for a deeper reason than a glance shows.
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -90,6 +90,11 @@ class Expansion:
         """The obligation to meet the subschema at `path` below `sub`, or not to."""
         return self.document.key(self.document.child(sub, *path, contents=contents), meets)
 
+    def children(self, sub: Subschema, keyword: str, members: Mapping[str, Any]) -> dict[str, NodeKey]:
+        """The obligations to meet each of the subschemas that `keyword` gives by name."""
+        key = self.document.key
+        return {name: key(child) for name, child in self.document.children(sub, keyword, members)}
+
     def constant(self, sub: Subschema, keyword: str, value: Any, meets: bool = True) -> NodeKey:
         """The obligation to equal `value`, as a subschema of its own, or not to."""
         name = (sub.id, keyword, texts.canonical(value))
@@ -126,6 +131,8 @@ class Expansion:
 
     def product(self, sub: Subschema, parts: Sequence[list[Arm]]) -> list[Arm]:
         """The arms that meet one arm of every part, without those that nothing meets; where they are many, said in fewer."""
+        if all(len(part) == 1 for part in parts):
+            return self._meet_all(parts)
         if len(parts) == 1:
             return self.alternatives(sub, [arm for arm in parts[0] if arm.kinds])
         arms = self._multiply(parts, min(MANY, self._limits.max_alternatives))
@@ -135,6 +142,17 @@ class Expansion:
         if arms is None:
             raise self._too_many(sub)
         return [arm for one in arms if (arm := self._simplified(one)) is not None]
+
+    def _meet_all(self, parts: Sequence[list[Arm]]) -> list[Arm]:
+        """The product of parts of one arm each."""
+        found = ANY
+        for part in parts:
+            met = self._meet(found, part[0])
+            if met is None:
+                return []
+            found = met
+        arm = self._simplified(found)
+        return [arm] if arm is not None else []
 
     def _simplified(self, arm: Arm) -> Arm | None:
         """The same arm with simpler clauses; None where that leaves no kind of value."""
@@ -180,7 +198,7 @@ class Expansion:
 
     def _meet(self, a: Arm, b: Arm) -> Arm | None:
         """The intersection; None where it leaves no kind of value, or a glance at its objects shows that there are none."""
-        met = a.meet(b)
+        met = b if a is ANY else a if b is ANY else a.meet(b)
         if len(met.kinds) > 1:
             return met
         if not met.kinds or (OBJECT in met.kinds and self._disjointness.has_dead_member(met.object, a.object, b.object)):
@@ -209,7 +227,10 @@ class Expansion:
         """The arms of a node: of all its obligations together."""
         if not key:
             return _ANYTHING
-        if len(key) > 1 and self._glimpses.show_nothing(key):
+        if len(key) == 1:
+            sub, meets = self.document.obligation(key[0])
+            return self.alternatives(sub, self._expand(sub, meets))
+        if self._glimpses.show_nothing(key):
             return []
         subs = [self.document.obligation(signed) for signed in key]
         return self.product(subs[0][0], [self._expand(*sub) for sub in subs])

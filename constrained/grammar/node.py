@@ -57,6 +57,8 @@ def node_of(key: NodeKey, arms: Sequence[Arm]) -> Node:
     """The node that is the union of the arms, not measured yet."""
     if len(arms) == 1:
         return _node_of_one(key, arms[0])
+    if not arms:
+        return Node(key, frozenset(), (), (), (), (), ())
     kinds = frozenset[str]().union(*(arm.kinds for arm in arms))
     return Node(
         key,

@@ -27,6 +27,8 @@ from constrained.options import CompileOptions
 
 __all__ = ["INFINITE", "Node", "Nodes"]
 
+_BARE: dict[tuple[str, numerals.Notation], Node] = {}  # by type and draft: a few dozen at most
+
 
 class Nodes:
     """All nodes of one schema, expanded and trimmed. Immutable once built.
@@ -42,7 +44,6 @@ class Nodes:
         self._limits = options.limits
         self.max_key_classes, self.max_alternatives = options.limits.max_key_classes, options.limits.max_alternatives
         self._nodes: dict[NodeKey, Node] = {}
-        self._bare_nodes: dict[str, Node] = {}
         self._plans: dict[object, ObjectPlan] = {}
         self._array_plans: dict[ArrayShape, ArrayPlan] = {}
         self._lock = RLock()
@@ -242,9 +243,9 @@ class Nodes:
 
     def _bare(self, key: NodeKey, name: str) -> Node:
         """A node that asks for a type and nothing else, measured: most nodes are."""
-        known = self._bare_nodes.get(name)
+        known = _BARE.get((name, self.notation))
         if known is None:
-            known = node_of(key, self._expansion.arms(key))
+            known = node_of((), self._expansion.arms(key))
             known.min_len = self.node_len(known)
-            self._bare_nodes[name] = known
+            _BARE[name, self.notation] = known
         return Node(key, known.literals, known.numbers, known.strings, known.arrays, known.objects, known.arms, known.min_len)

@@ -6,7 +6,7 @@ Knows dynamic scopes and what a dialect leaves of a schema object; where referen
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
 from referencing import Registry
@@ -54,9 +54,18 @@ class SchemaDocument:
 
     def child(self, parent: Subschema, *path: str | int, contents: Any) -> Subschema:
         """The subschema `contents` at `path` below `parent`."""
-        place = parent.place.below(*path, contents=contents)
-        scope = parent.scope
-        if isinstance(contents, Mapping) and ("$id" in contents or "id" in contents or "$schema" in contents):
+        return self._child(parent, parent.place.below(*path, contents=contents))
+
+    def children(self, parent: Subschema, keyword: str, members: Mapping[str, Any]) -> Iterator[tuple[str, Subschema]]:
+        """The subschemas that `keyword` of `parent` gives by name."""
+        place = parent.place
+        base = f"{place.pointer}/{keyword}/"
+        for name, contents in members.items():
+            yield name, self._child(parent, Place(base + escape(name), contents, place.base, place.dialect))
+
+    def _child(self, parent: Subschema, place: Place) -> Subschema:
+        scope, contents = parent.scope, place.contents
+        if isinstance(contents, (dict, Mapping)) and ("$id" in contents or "id" in contents or "$schema" in contents):
             place = self._library.settle(place)
             if place.base != parent.place.base:
                 self._library.enter(place)

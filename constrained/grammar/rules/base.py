@@ -6,7 +6,7 @@ all other values.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
@@ -29,6 +29,9 @@ class Context(Protocol):
 
     def child(self, sub: Subschema, *path: str | int, contents: Any, meets: bool = True) -> NodeKey:
         """The obligation to meet the subschema at `path` below `sub`, or not to."""
+
+    def children(self, sub: Subschema, keyword: str, members: Mapping[str, Any]) -> dict[str, NodeKey]:
+        """The obligations to meet each of the subschemas that `keyword` gives by name."""
 
     def constant(self, sub: Subschema, keyword: str, value: Any, meets: bool = True) -> NodeKey:
         """The obligation to equal `value`, or not to."""

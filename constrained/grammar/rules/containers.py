@@ -39,9 +39,9 @@ def object_(context: Context, sub: Subschema) -> list[Arm]:
     named = replace(layer, additional=shapes.ANYTHING) if layer.patterns else None
     members: dict[str, NodeKey] = {}
     if "properties" in contents:
-        for name, value in expect(sub, "properties", Mapping, "an object of schemas").items():
-            node = context.child(sub, "properties", name, contents=value)
-            members[name] = node if named is None else shapes.join(node, named.member(name))
+        members = context.children(sub, "properties", expect(sub, "properties", Mapping, "an object of schemas"))
+        if named is not None:
+            members = {name: shapes.join(node, named.member(name)) for name, node in members.items()}
     required: list[str] = []
     # Draft 3 put a boolean here; every later draft has a list.
     if "required" in contents:
