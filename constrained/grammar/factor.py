@@ -94,8 +94,12 @@ def _union(a: Clause, b: Clause) -> Clause:
 
 def minimal(clauses: list[Clause]) -> list[Clause]:
     """Without the clauses that follow from another one."""
-    sets = [frozenset(clause) for clause in clauses]
-    return [clause for clause, own in zip(clauses, sets, strict=True) if not any(other < own for other in sets)]
+    kept: dict[frozenset[MemberLiteral], Clause] = {}
+    for own, clause in sorted(((frozenset(clause), clause) for clause in clauses), key=lambda pair: len(pair[0])):
+        if not any(other <= own for other in kept):
+            kept[own] = clause
+    left = set(kept.values())
+    return [clause for clause in clauses if clause in left]
 
 
 def _is_tautology(clause: Clause, is_nothing: Callable[[NodeKey], bool]) -> bool:

@@ -50,5 +50,5 @@ def _is_of_profile(
 def _is_everything(numbers: NumberSet, sign: str) -> bool:
     """Whether the set has all numbers of a sign."""
     low, high = (numbers.upper, numbers.lower) if sign else (numbers.lower, numbers.upper)
-    holds_zero = low is None or Bound(Fraction(0)) == low or (low.value < 0) != bool(sign)
+    holds_zero = low is None or Bound(Fraction(0)) == low or (low.value != 0 and (low.value < 0) != bool(sign))
     return high is None and holds_zero and numbers.multiple_of is None and not numbers.not_multiple_of
