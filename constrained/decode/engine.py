@@ -12,6 +12,7 @@ from collections import deque
 from collections.abc import Callable
 from collections.abc import Sequence as Seq
 from concurrent.futures import Future, wait
+from time import perf_counter
 from typing import Any
 
 from constrained.decode.admission import admit
@@ -122,7 +123,7 @@ class Engine:
 
     def step(self) -> None:
         """One iteration: settle what needs no model, compute, sample, move on."""
-        clock = self._stepper.clock
+        clock, began = self._stepper.clock, perf_counter()
         clock.start()
         self._settle()
         plan = self._scheduler.schedule()
@@ -130,6 +131,8 @@ class Engine:
         clock.lap("schedule_ms")
         if plan.work:
             self._stepper.run(plan)
+            if plan.num_decoding:
+                self._scheduler.pace.note(plan.num_decoding, plan.num_prefill, perf_counter() - began)
         else:
             self._await_masks()
         clock.stop()

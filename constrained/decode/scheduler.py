@@ -1,8 +1,8 @@
 """Who computes what in the next step. Decides only: it touches block numbers and counters, never tensors.
 
 Running sequences that decode come first: a token each, or the few that were forced upon them. What the step's token
-budget leaves goes to prefill, in order of admission, in chunks: small ones while others decode, so that a long prompt
-never stalls running streams.
+budget leaves goes to prefill, in order of admission, in chunks: small ones while others decode, by what `Pace` has learned
+of their cost, so that a long prompt never stalls running streams.
 
 A waiting sequence is admitted when the pool holds all its tokens and a spare block for each running one; higher priority
 first, then in order of arrival. Each time that a later one is admitted before it, a sequence comes nearer to the next
@@ -20,6 +20,7 @@ from dataclasses import dataclass, field
 
 from constrained.decode.batch import Span
 from constrained.decode.blocks import BlockManager, Copy
+from constrained.decode.pace import Pace
 from constrained.decode.sequence import Sequence
 from constrained.errors import OptionError
 
@@ -30,16 +31,22 @@ PATIENCE = 8  # overtakings that weigh as much as one level of priority
 
 @dataclass(frozen=True, slots=True)
 class SchedulerLimits:
-    """`prefill_busy` and `prefill_idle` are prefill tokens per step while others decode and while none does."""
+    """`prefill_busy` and `prefill_idle` are the most prefill tokens per step while others decode and while none does.
+
+    Beside decoding there are fewer where a step would otherwise take more than `stretch` times as long as without prefill.
+    """
 
     max_running: int = 32
-    prefill_busy: int = 64
+    prefill_busy: int = 128
     prefill_idle: int = 512
+    stretch: float = 1.8
 
     def __post_init__(self) -> None:
         for name in ("max_running", "prefill_busy", "prefill_idle"):
             if getattr(self, name) < 1:
                 raise OptionError(f"{getattr(self, name)} is too few: at least 1 is needed", name)
+        if not self.stretch > 1:
+            raise OptionError(f"{self.stretch} leaves no time for prefill: more than 1 is needed", "stretch")
 
 
 @dataclass(slots=True)
@@ -69,10 +76,15 @@ class Work:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """One step: first the copies of blocks, then the work."""
+    """One step: first the copies of blocks, then the work: of `num_decoding` sequences that decode, and `num_prefill` tokens.
+
+    Prefill tokens are weighted by the context that they attend to.
+    """
 
     work: list[Work]
     copies: list[Copy]
+    num_decoding: int = 0
+    num_prefill: float = 0
 
 
 class Scheduler:
@@ -86,6 +98,7 @@ class Scheduler:
         self._num_arrivals = 0
         self._blocks = blocks
         self._limits = limits
+        self.pace = Pace(limits.prefill_busy, limits.stretch)
         self._copies: list[Copy] = []
 
     @property
@@ -128,9 +141,9 @@ class Scheduler:
         self._grow_running()
         self._admit()
         decoding = [s for s in self.running if _is_decoding(s) and not s.is_thinking]
-        budget = self._limits.prefill_busy if decoding else self._limits.prefill_idle
-        work = [Work(s, len(s.tokens)) for s in decoding] + self._prefill(budget)
-        return Plan(work, self._copies)
+        budget = self.pace.budget(len(decoding)) if decoding else self._limits.prefill_idle
+        prefill, spent = self._prefill(budget)
+        return Plan([Work(s, len(s.tokens)) for s in decoding] + prefill, self._copies, len(decoding), spent)
 
     def add_drafts(self, work: Work, drafts: Seq[int]) -> None:
         """Let the work try `drafts`, if there is memory to spare for them."""
@@ -208,8 +221,9 @@ class Scheduler:
                     return True
         return False
 
-    def _prefill(self, budget: int) -> list[Work]:
-        work = []
+    def _prefill(self, budget: int) -> tuple[list[Work], float]:
+        """Prefill for up to `budget` weighted tokens, and how many they are."""
+        work, spent = [], 0.0
         for sequence in self.running:
             if _is_decoding(sequence) or sequence.is_thinking or budget <= 0:
                 continue
@@ -217,8 +231,9 @@ class Scheduler:
             weight = 2 + sequence.num_computed // _CONTEXT_STEP
             end = min(len(sequence.tokens), sequence.num_computed + max(1, 2 * budget // weight))
             budget -= (end - sequence.num_computed) * weight // 2
+            spent += (end - sequence.num_computed) * weight / 2
             work.append(Work(sequence, end))
-        return work
+        return work, spent
 
 
 def _is_decoding(sequence: Sequence) -> bool:

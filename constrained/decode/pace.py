@@ -1,0 +1,48 @@
+"""How much prefill a step may take beside decoding, so that running streams keep their rhythm.
+
+Learned from how long steps took: with decoding alone, by how many sequences decode, and what each prefilled token added.
+Knows no clock and no sequences: it is told.
+"""
+
+from __future__ import annotations
+
+_NEW = 0.25  # the weight of a new time in its running mean
+_OUTLIER = 3.0  # a time counts as this many means at most: a first call may compile, another process may get in the way
+
+
+class Pace:
+    """`most` prefill tokens a step, so few that it takes `stretch` times as long as without them, but never under `least`."""
+
+    def __init__(self, most: int, stretch: float, least: int = 8) -> None:
+        self._most = most
+        self._stretch = stretch
+        self._least = min(least, most)
+        self._quiet: dict[int, float] = {}
+        self._token: float | None = None
+
+    def budget(self, num_decoding: int) -> int:
+        """Prefill tokens for a step in which so many sequences decode; half of the most while nothing is known."""
+        quiet = self._quiet_s(num_decoding)
+        if quiet is None or self._token is None:
+            return max(self._least, self._most // 2)
+        return max(self._least, min(self._most, int((self._stretch - 1) * quiet / self._token)))
+
+    def note(self, num_decoding: int, num_prefill: float, step_s: float) -> None:
+        """Learn from a step with decoding: its prefill tokens (weighted as the budget is) and its seconds."""
+        if not num_prefill:
+            size = num_decoding.bit_length()
+            self._quiet[size] = _mean(self._quiet.get(size), step_s)
+            return
+        quiet = self._quiet_s(num_decoding)
+        if quiet is not None:
+            self._token = _mean(self._token, max(step_s - quiet, 0.05 * step_s) / num_prefill)
+
+    def _quiet_s(self, num_decoding: int) -> float | None:
+        """Seconds of a step of decoding alone, by the nearest number of sequences that was seen."""
+        size = num_decoding.bit_length()
+        nearest = min(self._quiet, key=lambda known: abs(known - size), default=None)
+        return None if nearest is None else self._quiet[nearest]
+
+
+def _mean(known: float | None, new: float) -> float:
+    return new if known is None else (1 - _NEW) * known + _NEW * min(new, _OUTLIER * known)
