@@ -7,6 +7,7 @@ from __future__ import annotations
 
 MODULES = {
     "ours": "benchmarks.engines.ours",
+    "ours-any-order": "benchmarks.engines.ours_any_order",
     "llguidance": "benchmarks.engines.llguidance_engine",
     "xgrammar": "benchmarks.engines.xgrammar_engine",
 }

@@ -28,11 +28,12 @@ class OurGrammar:
 
 
 class OurEngine:
+    options = CompileOptions()
+
     def __init__(self, vocabulary: Vocabulary, tokenizer_file: Path | None) -> None:
         self.version = constrained.__version__
         self.vocabulary = vocabulary
         warm_up(vocabulary)
-        self.options = CompileOptions()
 
     def compile(self, schema: str) -> OurGrammar:
         try:
