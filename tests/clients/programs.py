@@ -38,7 +38,7 @@ def typescript_faults(name: str) -> str:
     """What the TypeScript compiler finds in a file beside the Node programs (`make clients`)."""
     compiler = NODE_FOLDER / "node_modules" / ".bin" / "tsc"
     if shutil.which("node") is None or not compiler.exists():
-        _absent("there is no node, or no TypeScript in tests/node/node_modules; run `make clients`")
+        absent("there is no node, or no TypeScript in tests/node/node_modules; run `make clients`")
     options = ["--noEmit", "--strict", "--exactOptionalPropertyTypes", "--target", "es2022", "--module", "nodenext"]
     command = [str(compiler), *options, str(NODE_FOLDER / name)]
     return subprocess.run(command, capture_output=True, text=True, check=False, timeout=DEADLINE_S).stdout
