@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Protocol
 
 from constrained.errors import SchemaError
@@ -43,14 +44,22 @@ class Disjointness:
 
     def holds(self, some: list[Arm], others: list[Arm]) -> bool:
         """Whether it is plain that no value meets an arm of both."""
-        return all(self._differ(a, b) or self.is_plainly_empty(a.meet(b), _GLANCE) for a in some for b in others)
+        return all(self._are_disjoint(a, b) for a in some for b in others)
 
-    def _differ(self, a: Arm, b: Arm) -> bool:
-        """Whether both are nothing but objects with a required member that no value can be for both."""
-        if len(a.kinds) != 1 or a.kinds != b.kinds or OBJECT not in a.kinds:
+    def _are_disjoint(self, a: Arm, b: Arm) -> bool:
+        kinds = a.kinds & b.kinds
+        if kinds & {NULL, TRUE, FALSE}:
             return False
-        names = a.object.required & b.object.required
-        return any(self._glimpses.show_nothing(join(a.object.properties[name], b.object.properties[name])) for name in names)
+        if OBJECT in kinds and not self._objects_differ(a.object, b.object):
+            return False
+        if kinds <= {OBJECT}:
+            return True
+        return self.is_plainly_empty(replace(a, kinds=kinds - {OBJECT}).meet(b), _GLANCE)
+
+    def _objects_differ(self, a: ObjectShape, b: ObjectShape) -> bool:
+        """Whether some member that either requires can be nothing for both; a glimpse at each first."""
+        keys = {join(a.member(name), b.member(name)) for name in a.required | b.required}
+        return any(map(self._glimpses.show_nothing, keys)) or any(self._has_plainly_none(key, _GLANCE) for key in keys)
 
     def is_plainly_empty(self, arm: Arm, depth: int) -> bool:
         """Whether a glance shows that no value meets an arm."""

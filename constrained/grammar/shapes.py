@@ -171,9 +171,16 @@ class ObjectShape:
         """The intersection; the order is this shape's properties, then the other's further ones."""
         if other is ALL_OBJECTS or self is ALL_OBJECTS:
             return self if other is ALL_OBJECTS else other
-        names = dict.fromkeys((*self.properties, *other.properties))
+        mine, others = self.properties, other.properties
+        properties = {
+            name: join(node, others[name] if name in others else other.member(name) if other.layers else ANYTHING)
+            for name, node in mine.items()
+        }
+        for name, node in others.items():
+            if name not in mine:
+                properties[name] = join(self.member(name), node) if self.layers else node
         return ObjectShape(
-            MappingProxyType({name: join(self.member(name), other.member(name)) for name in names}),
+            MappingProxyType(properties),
             tuple(dict.fromkeys((*self.layers, *other.layers))),
             self.required | other.required,
             max(self.min_members, other.min_members),
