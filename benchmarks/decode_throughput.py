@@ -2,6 +2,7 @@
 
     python benchmarks/decode_throughput.py [--quick] [--batches 1,8,16,32] [--tokens 128] [--rounds 3] [--threads 2]
         [--sides generate,batching,agnostic,free,schema] [--measures bandwidth,busy,document,host,ttft,gap,lookup,cancel]
+        [--plot FILE.svg]
 
 Method
     One model, one dtype, one process, the same chat prompts for all sides. For each batch size the sides take turns, round
@@ -259,6 +260,14 @@ def show(rows: list[Row], measures: list[Measure]) -> None:
         console.print(table)
 
 
+def draw(rows: list[Row], path: Path) -> None:
+    """Tokens a second against the batch, by side."""
+    from benchmarks.plot import lines
+
+    sides = {side: [getattr(row, side) for row in rows] for side in RATES if getattr(rows[0], side) is not None}
+    lines([str(row.batch) for row in rows], [("Throughput", sides)], "sequences in the batch", "tokens a second", path)
+
+
 def _cell(value: float | None, form: str) -> str:
     return "-" if value is None else format(value, form)
 
@@ -272,6 +281,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--sides", default="generate,agnostic,free,schema", help="also: batching")
     parser.add_argument("--measures", default=",".join(MEASURES), help="of these, or none")
+    parser.add_argument("--plot", type=Path, help="draw tokens a second by batch (matplotlib, of the `bench` extra)")
     parser.add_argument("--quick", action="store_true", help="batches 1 and 4, one round: a smoke test, no measurement")
     options = parser.parse_args(argv)
     if options.quick:
@@ -284,6 +294,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         print(f"check failed: {error}", file=sys.stderr)
         return 1
     show(rows, measures)
+    if options.plot is not None:
+        draw(rows, options.plot)
     context = {"threads": options.threads, "cpus": os.cpu_count(), "tokens": options.tokens, "load_at_start": started_load}
     results = {"rows": [asdict(row) for row in rows], "measures": [asdict(each) for each in measures]}
     print(json.dumps({"benchmark": "decode_throughput", **context, **results}))
