@@ -36,8 +36,8 @@ from rich.table import Table
 from benchmarks.mask_time import about_machine
 from benchmarks.service_document import SCHEMA, Expected, document, tokens
 from benchmarks.service_load import Side, Stream, open_streams, side, until
-from constrained.client.sse import SSEDecoder
-from constrained.stream import Fold, coalesce, from_wire
+from constrained.client import replay
+from constrained.stream import coalesce, from_wire
 
 STREAM_PATH = "/v1/structured/stream"
 CHAT_PATH = "/v1/chat/completions"
@@ -216,14 +216,8 @@ def num_bytes(frames: Sequence[str]) -> int:
 
 
 def folded(frames: Sequence[str]) -> Any:
-    """The document, by what our client uses."""
-    decoder, fold = SSEDecoder(), Fold()
-    for frame in frames:
-        for event in decoder.feed(frame.encode()):
-            if event.event == "delta":
-                for op in json.loads(event.data)["ops"]:
-                    fold.apply(from_wire(op))
-    return fold.value
+    """The document, by all that our client does but for the network."""
+    return replay(frame.encode() for frame in frames)
 
 
 def fold_cost(frames: Sequence[str], text: str, rounds: int = 15) -> dict[str, float]:

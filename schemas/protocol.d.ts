@@ -21,9 +21,15 @@ export interface CancelResponse {
  * Body of `POST /v1/schemas/check`.
  */
 export interface CheckRequest {
-  schema: unknown;
   whitespace?: "flexible" | "compact" | "indented";
+  max_whitespace?: number | null;
   property_order?: "schema" | "any";
+  spelling?: "default" | "permissive";
+  formats?: "assert" | "annotate";
+  custom_formats?: Record<string, string>;
+  unknown_formats?: "annotate" | "refuse";
+  nullable?: boolean;
+  schema: unknown;
 }
 
 /**
@@ -317,6 +323,14 @@ export interface StructuredChoice {
  * Exactly one of `schema` (a JSON Schema, or a boolean), `regex`, `choice`, `grammar`; exactly one of `messages`, `prompt`.
  */
 export interface StructuredRequest {
+  whitespace?: "flexible" | "compact" | "indented";
+  max_whitespace?: number | null;
+  property_order?: "schema" | "any";
+  spelling?: "default" | "permissive";
+  formats?: "assert" | "annotate";
+  custom_formats?: Record<string, string>;
+  unknown_formats?: "annotate" | "refuse";
+  nullable?: boolean;
   schema?: Record<string, unknown> | boolean | null;
   regex?: string | null;
   choice?: string[] | null;
@@ -332,8 +346,6 @@ export interface StructuredRequest {
   seed?: number | null;
   n?: number;
   resumable?: boolean;
-  whitespace?: "flexible" | "compact" | "indented";
-  property_order?: "schema" | "any";
   schema_in_prompt?: boolean;
   coalesce_ms?: number;
 }

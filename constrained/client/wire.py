@@ -51,11 +51,20 @@ W = TypeVar("W", bound=BaseModel)
 
 
 class CheckOptions(TypedDict, total=False):
-    """Options of a compile; None is the same as not given. `timeout` is for this call instead of the client's."""
+    """Options of a compile, as `schemas.requests.CompileFields` explains them; None is the same as not given.
+
+    `timeout` is for this call instead of the client's.
+    """
 
     timeout: Timeout | None
     whitespace: Literal["flexible", "compact", "indented"] | None
+    max_whitespace: int | None
     property_order: Literal["schema", "any"] | None
+    spelling: Literal["default", "permissive"] | None
+    formats: Literal["assert", "annotate"] | None
+    custom_formats: Mapping[str, str] | None
+    unknown_formats: Literal["annotate", "refuse"] | None
+    nullable: bool | None
 
 
 class Options(CheckOptions, total=False):
