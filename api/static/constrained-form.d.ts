@@ -9,6 +9,7 @@ export interface Edit {
   raw: string | null;
 }
 
+/** What the form says; set before the schema or the run. */
 export interface Words {
   idle: string;
   connecting: string;
@@ -27,6 +28,22 @@ export interface Words {
   kept: string;
   resume: string;
   retry: string;
+  next: string;
+  writing: string;
+  absent: string;
+  interrupted: string;
+  optional: string;
+  nullable: string;
+  none: string;
+  yes: string;
+  no: string;
+  needsInteger: string;
+  needsNumber: string;
+  document: string;
+  entry: string;
+  entries: string | ((count: string) => string);
+  any: string;
+  or: string;
 }
 
 export interface ConstrainedFormEvents {

@@ -7,31 +7,12 @@
 import { ApiError, splitPointer } from "./constrained.js";
 import { View } from "./form/view.js";
 import { make } from "./form/widgets.js";
+import { saying } from "./form/words.js";
 
 /** @typedef {import("./constrained.js").Run} Run */
+/** @typedef {import("./form/words.js").Key} Key */
 
 const STYLE = new URL("form/form.css", import.meta.url).href;
-
-/** The milestones that are announced, and the words on the buttons; `words` of an element replaces any. */
-const WORDS = {
-  idle: "Ready.",
-  connecting: "Connecting…",
-  streaming: (/** @type {string} */ model) => `${model} is writing.`,
-  reconnecting: "The connection broke. Connecting again…",
-  complete: "Complete. The document is valid.",
-  invalid: "Complete, but the document is not valid.",
-  closed: "Complete and valid: it was brought to a close at the token limit.",
-  length: "The token limit was reached.",
-  cancelled: "Cancelled.",
-  disconnected: "The connection was lost.",
-  failed: (/** @type {string} */ why) => why,
-  part: (/** @type {string} */ label) => `${label} complete.`,
-  edited: (/** @type {string} */ label) => `${label} corrected.`,
-  refused: (/** @type {string} */ label) => `${label} was not corrected.`,
-  kept: "Completed fields are kept; what was cut off is marked.",
-  resume: "Resume",
-  retry: "Try again",
-};
 
 /** What the page can select by `[state]`, for each state of a run. */
 const STATES = /** @type {Record<string, string>} */ ({
@@ -43,8 +24,9 @@ const STATES = /** @type {Record<string, string>} */ ({
 
 export class ConstrainedForm extends HTMLElement {
   static formAssociated = true;
-  /** @type {Partial<typeof WORDS>} */
+  /** @type {import("./constrained-form.js").ConstrainedForm["words"]} what it says instead of its own words */
   words = {};
+  #say = saying(() => this.words);
   #internals = this.attachInternals();
   /** @type {Run | null} */
   #run = null;
@@ -56,6 +38,7 @@ export class ConstrainedForm extends HTMLElement {
   #view = new View(this.#parts.fields, {
     onDraw: () => this.#drawn(),
     onEdit: (path, value, raw) => void this.#edit(path, value, raw),
+    say: this.#say,
   });
 
   connectedCallback() {
@@ -162,7 +145,7 @@ export class ConstrainedForm extends HTMLElement {
     if (edited && (node?.kind === "object" || node?.kind === "array")) this.#view.redraw();
   }
 
-  /** A milestone on the way. @param {keyof typeof WORDS} what @param {string} path */
+  /** A milestone on the way. @param {Key} what @param {string} path */
   #pass(what, path) {
     this.say(this.#outcome(/** @type {Run} */ (this.#run)), this.#say(what, this.#view.labelOf(path)));
   }
@@ -183,7 +166,7 @@ export class ConstrainedForm extends HTMLElement {
     if (run.state === "complete") return this.#say(!run.done?.valid ? "invalid" : run.done.closed_by_budget ? "closed" : "complete");
     if (run.state === "incomplete") return this.#say("length");
     if (run.state === "failed") return this.#say("failed", run.error?.message);
-    return this.#say(/** @type {keyof typeof WORDS} */ (run.state), run.start?.model);
+    return this.#say(/** @type {Key} */ (run.state), run.start?.model);
   }
 
   /** @param {string} state @param {string} told */
@@ -232,12 +215,6 @@ export class ConstrainedForm extends HTMLElement {
   }
 
   // -- parts
-
-  /** @param {keyof typeof WORDS} key @param {string} [detail] @returns {string} */
-  #say(key, detail = "") {
-    const word = this.words[key] ?? WORDS[key];
-    return typeof word === "function" ? word(detail) : word;
-  }
 
   #build() {
     const root = this.attachShadow({ mode: "open" });

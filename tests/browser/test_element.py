@@ -93,9 +93,20 @@ def test_in_a_form_the_document_is_a_field_of_its_own(page: Page) -> None:
 
 
 def test_it_says_what_the_page_wants_it_to_say(page: Page) -> None:
-    words = "form.words = { complete: 'Fertig.', streaming: (model) => `${model} schreibt.` };\n  form.schema = {"
-    host(page, HTML.replace("form.schema = {", words, 1))
+    words = (
+        "form.words = { complete: 'Fertig.', optional: 'freiwillig', absent: (label) => 'fehlt', needsInteger: 'Ganzzahl!' };"
+    )
+    optional = HTML.replace('required: ["name", "age", "about"]', 'required: ["name"]').replace("age: {", "nick: true, age: {")
+    host(page, optional.replace("form.schema = {", f"{words}\n  form.schema = {{", 1))
     expect(page.get_by_role("status")).to_have_text("Fertig.")
+    expect(page.locator(".field", has_text="Nick")).to_contain_text("freiwilligfehlt")
+    page.get_by_label("Age").fill("many")
+    expect(page.locator(".fault:visible")).to_have_text("Ganzzahl!")
+    expect(page.get_by_label("Age")).to_have_attribute("aria-invalid", "true")
+    page.get_by_label("Age").fill("7")
+    expect(page.locator(".fault:visible")).to_have_count(0)
+    page.get_by_label("Age").press("Tab")
+    assert page.evaluate("document.querySelector('constrained-form').value.age") == 7
 
 
 def test_two_forms_on_a_page_do_not_meet(page: Page) -> None:

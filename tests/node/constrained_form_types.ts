@@ -1,7 +1,8 @@
 /** The types of the element, as a page would use them; `tsc` reads this file, nothing runs it. */
 
 import { Constrained } from "../../api/static/constrained.js";
-import { ConstrainedForm } from "../../api/static/constrained-form.js";
+import { ConstrainedForm, type Words } from "../../api/static/constrained-form.js";
+import { WORDS } from "../../api/static/form/words.js";
 
 interface Person {
   name: string;
@@ -17,6 +18,9 @@ form.addEventListener("statechange", (event) => event.detail.state === "complete
 form.addEventListener("click", () => form.remove());
 export const age: number | undefined = form.value?.age;
 export const text: string = document.createElement("constrained-form").text;
+
+export const declared: Record<keyof Words, unknown> = WORDS;
+export const known: Record<keyof typeof WORDS, unknown> = {} as Words;
 
 // @ts-expect-error: not a state
 form.addEventListener("statechange", (event) => event.detail.state === "done");

@@ -13,7 +13,7 @@ import pytest
 
 from tests.api.server import Served, served
 from tests.api.synthetic import SyntheticBackend
-from tests.conftest import IN_CI
+from tests.clients.programs import absent
 
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
@@ -32,8 +32,7 @@ def node(*arguments: str, **environment: str) -> str:
     """What Node prints; shown where it fails."""
     program = shutil.which("node")
     if program is None:
-        why = "there is no node"
-        pytest.fail(why) if IN_CI else pytest.skip(why)
+        absent("there is no node")
     command = [str(program), *arguments]
     environment = {**os.environ, **environment}
     done = subprocess.run(command, cwd=HERE, env=environment, capture_output=True, text=True, check=False, timeout=DEADLINE_S)
@@ -52,8 +51,7 @@ def test_under_node(service: Served, name: str) -> None:
 def test_the_types_hold() -> None:
     compiler = HERE / "node_modules" / "typescript" / "bin" / "tsc"
     if not compiler.exists():
-        why = "there is no TypeScript; run `make clients`"
-        pytest.fail(why) if IN_CI else pytest.skip(why)
+        absent("there is no TypeScript; run `make clients`")
     node(str(compiler), "--project", str(HERE))
 
 

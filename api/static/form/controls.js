@@ -5,6 +5,7 @@
 
 /** @typedef {{value: unknown, raw: string | null}} Shown what a fold's string or scalar holds; `raw`: a number's own spelling */
 /** @typedef {(value: unknown, raw: string | null) => void} OnEdit called when the user has finished, not with each key */
+/** @typedef {{say: import("./words.js").Say, onEdit: OnEdit, onFault: (why: string) => void}} Told an empty fault is none */
 /**
  * @typedef {Object} Control
  * @property {HTMLElement} element
@@ -22,49 +23,50 @@ const JSON_INTEGER = /^-?(0|[1-9]\d*)$/;
 /**
  * @param {import("./schema.js").Field} field
  * @param {string} id
- * @param {OnEdit} onEdit
+ * @param {Told} told
  * @param {boolean} narrow whether a choice must fit a cell of a table
  * @returns {Control}
  */
-export function controlFor(field, id, onEdit, narrow) {
-  if (field.kind === "enum") return choice(field.options, id, onEdit, narrow);
-  if (field.kind === "boolean") return choice([true, false], id, onEdit, narrow);
-  if (field.kind === "integer" || field.kind === "number") return number(field.kind, id, onEdit);
-  return text(id, onEdit);
+export function controlFor(field, id, told, narrow) {
+  if (field.kind === "enum") return choice(field.options, id, told, narrow);
+  if (field.kind === "boolean") return choice([true, false], id, told, narrow);
+  if (field.kind === "integer" || field.kind === "number") return number(field.kind, id, told);
+  return text(id, told);
 }
 
-/** @param {string} id @param {OnEdit} onEdit @returns {Control} */
-function text(id, onEdit) {
+/** @param {string} id @param {Told} told @returns {Control} */
+function text(id, { say, onEdit }) {
   const element = document.createElement("textarea");
   Object.assign(element, { id, rows: 1, readOnly: true, spellcheck: false, autocomplete: "off" });
   element.addEventListener("change", () => onEdit(element.value, null));
-  return typed(element);
+  return typed(element, say);
 }
 
-/** @param {"integer" | "number"} kind @param {string} id @param {OnEdit} onEdit @returns {Control} */
-function number(kind, id, onEdit) {
+/** @param {"integer" | "number"} kind @param {string} id @param {Told} told @returns {Control} */
+function number(kind, id, { say, onEdit, onFault }) {
   const element = document.createElement("input");
   Object.assign(element, { id, type: "text", inputMode: "decimal", readOnly: true, autocomplete: "off" });
   const isLegal = () => (kind === "integer" ? JSON_INTEGER : JSON_NUMBER).test(element.value);
-  element.addEventListener("input", () => element.setAttribute("aria-invalid", String(!isLegal())));
+  const needed = kind === "integer" ? "needsInteger" : "needsNumber";
+  element.addEventListener("input", () => onFault(isLegal() ? "" : say(needed)));
   element.addEventListener("change", () => isLegal() && onEdit(Number(element.value), element.value));
-  return typed(element);
+  return typed(element, say);
 }
 
 /**
  * Null has no text: it shows as an empty box that says so.
  *
  * @param {HTMLTextAreaElement | HTMLInputElement} element
+ * @param {import("./words.js").Say} say
  * @returns {Control}
  */
-function typed(element) {
+function typed(element, say) {
   return {
     element,
     labelable: true,
     show({ value, raw }) {
       const shown = value === null ? "" : (raw ?? String(value));
-      element.placeholder = value === null ? wordFor(null) : "";
-      element.removeAttribute("aria-invalid");
+      element.placeholder = value === null ? say("none") : "";
       if (element.value !== shown) element.value = shown;
       if (!FITS_ITSELF && element instanceof HTMLTextAreaElement) fit(element);
     },
@@ -78,9 +80,9 @@ function fit(element) {
   element.style.height = `${element.scrollHeight + 2}px`;
 }
 
-/** @param {unknown[]} options @param {string} id @param {OnEdit} onEdit @param {boolean} narrow @returns {Control} */
-function choice(options, id, onEdit, narrow) {
-  const words = options.map(wordFor);
+/** @param {unknown[]} options @param {string} id @param {Told} told @param {boolean} narrow @returns {Control} */
+function choice(options, id, { say, onEdit }, narrow) {
+  const words = options.map((option) => wordFor(option, say));
   const short = !narrow && options.length <= MAX_PILLS && words.join("").length <= MAX_PILL_CHARS;
   return short ? pills(options, words, id, onEdit) : select(options, words, id, onEdit);
 }
@@ -124,9 +126,8 @@ function select(options, words, id, onEdit) {
   };
 }
 
-/** @param {unknown} value @returns {string} a scalar as a person would read it */
-export function wordFor(value) {
-  if (value === true) return "yes";
-  if (value === false) return "no";
-  return value === null ? "none" : String(value);
+/** @param {unknown} value @param {import("./words.js").Say} say @returns {string} a scalar as a person would read it */
+function wordFor(value, say) {
+  if (typeof value === "boolean") return say(value ? "yes" : "no");
+  return value === null ? say("none") : String(value);
 }

@@ -14,6 +14,7 @@ import { Group, Leaf, widgetFor } from "./widgets.js";
 /** @typedef {import("./schema.js").Kind} Kind */
 /** @typedef {import("./widgets.js").Widget} Widget */
 /** @typedef {import("./widgets.js").Place} Place */
+/** @typedef {import("./words.js").Say} Say */
 
 export class View {
   fold = new Fold();
@@ -29,7 +30,7 @@ export class View {
 
   /**
    * @param {HTMLElement} host where the widgets go
-   * @param {{onDraw: () => void, onEdit: (path: string, value: unknown, raw: string | null) => void}} told
+   * @param {{onDraw: () => void, onEdit: (path: string, value: unknown, raw: string | null) => void, say: Say}} told
    */
   constructor(host, told) {
     this.host = host;
@@ -62,7 +63,7 @@ export class View {
     const { root } = tree;
     this.#tree = tree;
     this.#widgets.clear();
-    const widget = this.#build({ path: "", field: root, label: root.title ?? "Document", required: true });
+    const widget = this.#build({ path: "", field: root, label: root.title ?? this.told.say("document"), required: true });
     this.host.replaceChildren(widget.element);
   }
 
@@ -98,7 +99,7 @@ export class View {
 
   /** @param {string} path @returns {string} the label that the user sees there, or its key */
   labelOf(path) {
-    return this.#widgets.get(path)?.place.label ?? humanise(path === "" ? "document" : lastToken(path));
+    return this.#widgets.get(path)?.place.label ?? humanise(lastToken(path));
   }
 
   /** @returns {number} how much of the outermost members has been written or left out, 0 to 1 */
@@ -163,14 +164,14 @@ export class View {
     const row = above.field.kind === "array";
     // A row begins with its value; until then the list does not grow.
     if (row && !this.fold.nodes.has(path)) return null;
-    const widget = this.#build(row ? rowPlace(above, path) : memberPlace(above, path));
+    const widget = this.#build(row ? rowPlace(above, path, this.told.say("entry")) : memberPlace(above, path));
     above.put(lastToken(path), widget);
     return widget;
   }
 
   /** @param {Place} place @returns {Widget} */
   #build(place) {
-    const widget = widgetFor(place, (value, raw) => this.told.onEdit(place.path, value, raw));
+    const widget = widgetFor(place, this.told.say, (value, raw) => this.told.onEdit(place.path, value, raw));
     this.#widgets.set(place.path, widget);
     if (widget instanceof Group && !place.field.collapsed) this.#drawMembers(widget, place.field);
     return widget;
@@ -210,14 +211,14 @@ export class View {
   }
 }
 
-/** @param {Group} list @param {string} path @returns {Place} */
-function rowPlace(list, path) {
+/** @param {Group} list @param {string} path @param {string} entry what a row without a title is called @returns {Place} */
+function rowPlace(list, path, entry) {
   const index = Number(lastToken(path));
   const field = list.field.item(index);
   const context = list.place.label;
   // A scalar's row shows its number alone; the list's name is there for those who cannot see the list around it.
   const bare = !["object", "array", "union", "any"].includes(field.kind);
-  const label = bare ? String(index + 1) : `${field.title ?? "Entry"} ${index + 1}`;
+  const label = bare ? String(index + 1) : `${field.title ?? entry} ${index + 1}`;
   return { path, field, label, context, required: true, row: list.columns !== null };
 }
 

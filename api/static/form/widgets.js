@@ -10,26 +10,30 @@ import { columnWidth, columnsOf, humanise, sizeOf, widthOf } from "./shape.js";
 /** @typedef {{kind: string, value: unknown, raw: string | null, children: ReadonlyMap<string, unknown>}} Node of a fold */
 /** @typedef {"pending" | "next" | "streaming" | "complete" | "absent" | "interrupted"} State */
 /** @typedef {Leaf | Group | Neutral} Widget */
+/** @typedef {import("./words.js").Key} Key */
+/** @typedef {import("./words.js").Say} Say */
 /** @typedef {{path: string, field: Field, label: string, context?: string, required: boolean, row?: boolean, cell?: boolean}} Place */
 
-/** What a state is called beside a field; a state without a word speaks for itself. */
-const STATE_WORDS = { pending: "", next: "next", streaming: "writing", complete: "", absent: "not given", interrupted: "cut off" };
-/** A group says less: its fields tell where the writing is. */
-const GROUP_WORDS = { ...STATE_WORDS, next: "", streaming: "" };
+/** What a state is called beside a field; a state without a word speaks for itself. @type {Partial<Record<State, Key>>} */
+const STATE_WORDS = { next: "next", streaming: "writing", absent: "absent", interrupted: "interrupted" };
+/** A group says less: its fields tell where the writing is. @type {Partial<Record<State, Key>>} */
+const GROUP_WORDS = { absent: "absent", interrupted: "interrupted" };
 
 let lastId = 0;
 
 /** One scalar: a label, a control, a word on its state, and what was wrong with an edit. */
 export class Leaf {
-  /** @param {Place} place @param {import("./controls.js").OnEdit} onEdit */
-  constructor(place, onEdit) {
+  /** @param {Place} place @param {Say} say @param {import("./controls.js").OnEdit} onEdit */
+  constructor(place, say, onEdit) {
+    this.say = say;
     this.place = place;
     this.field = place.field;
     const id = `field-${++lastId}`;
     this.element = make("div", `field ${place.cell ? "cell" : widthOf(place)}`);
     this.element.setAttribute("part", "field");
     this.state = stateWord(id);
-    this.control = controlFor(this.field, id, onEdit, place.cell ?? false);
+    const told = { say, onEdit, onFault: (/** @type {string} */ why) => this.blame(why) };
+    this.control = controlFor(this.field, id, told, place.cell ?? false);
     this.fault = make("p", "fault");
     this.fault.id = `${id}-fault`;
     this.fault.hidden = true;
@@ -66,15 +70,16 @@ export class Leaf {
     if (this.control.labelable) label.setAttribute("for", id);
     else this.control.element.setAttribute("aria-labelledby", label.id);
     label.append(...named(this.place));
-    head.append(label, ...marks(this.place), this.state);
+    head.append(label, ...marks(this.place, this.say), this.state);
     return head;
   }
 }
 
 /** An object, an array or a row: a group whose members or rows are widgets again. An array of flat objects is a table. */
 export class Group {
-  /** @param {Place} place */
-  constructor(place) {
+  /** @param {Place} place @param {Say} say */
+  constructor(place, say) {
+    this.say = say;
     this.place = place;
     this.field = place.field;
     /** @type {Map<string, Widget>} */
@@ -92,7 +97,7 @@ export class Group {
     const label = make("span", "label");
     label.id = `${id}-label`;
     label.append(...named(place));
-    head.append(label, ...marks(place), this.state);
+    head.append(label, ...marks(place, say), this.state);
     this.element.append(head, ...descriptions(this.field, id), this.body);
     // The label alone is the name: marks and states would change it under the reader.
     this.element.setAttribute("aria-labelledby", label.id);
@@ -136,14 +141,15 @@ export class Group {
 
   /** @param {number} rows @param {State} state */
   #count(rows, state) {
-    if (state === "complete") this.state.textContent = rows === 0 ? "empty" : rows === 1 ? "1 entry" : `${rows} entries`;
+    if (state === "complete") this.state.textContent = this.say("entries", String(rows));
   }
 }
 
 /** A union that is not decided, or a value of which nothing is known. */
 export class Neutral {
-  /** @param {Place} place */
-  constructor(place) {
+  /** @param {Place} place @param {Say} say */
+  constructor(place, say) {
+    this.say = say;
     this.place = place;
     this.field = place.field;
     this.element = make("div", "field neutral wide");
@@ -152,10 +158,10 @@ export class Neutral {
     const head = make("div", "head");
     const label = make("span", "label");
     label.append(...named(place));
-    head.append(label, ...marks(place), this.state);
+    head.append(label, ...marks(place, say), this.state);
     const well = make("div", "well");
     const arms = place.field.arms.map((arm) => arm.title ?? arm.kind);
-    well.append(make("span", "hint", arms.length ? alternatives(arms) : "any value"));
+    well.append(make("span", "hint", arms.length ? alternatives(arms, say("or")) : say("any")));
     this.element.append(head, well);
     present(this, "pending");
   }
@@ -166,11 +172,11 @@ export class Neutral {
   }
 }
 
-/** @param {Place} place @param {import("./controls.js").OnEdit} onEdit @returns {Widget} */
-export function widgetFor(place, onEdit) {
+/** @param {Place} place @param {Say} say @param {import("./controls.js").OnEdit} onEdit @returns {Widget} */
+export function widgetFor(place, say, onEdit) {
   const { kind } = place.field;
-  if (kind === "object" || kind === "array") return new Group(place);
-  return kind === "union" || kind === "any" ? new Neutral(place) : new Leaf(place, onEdit);
+  if (kind === "object" || kind === "array") return new Group(place, say);
+  return kind === "union" || kind === "any" ? new Neutral(place, say) : new Leaf(place, say, onEdit);
 }
 
 /** @param {string} tag @param {string} className @param {string} [text] @returns {HTMLElement} */
@@ -184,7 +190,8 @@ export function make(tag, className, text = "") {
 /** @param {Widget} widget @param {State} state */
 function present(widget, state) {
   widget.element.dataset.state = state;
-  widget.state.textContent = (widget instanceof Group ? GROUP_WORDS : STATE_WORDS)[state];
+  const word = (widget instanceof Group ? GROUP_WORDS : STATE_WORDS)[state];
+  widget.state.textContent = word ? widget.say(word) : "";
 }
 
 /** @param {string} id */
@@ -203,9 +210,9 @@ function named({ label, context, row }) {
   return [...before, make("span", "word", label.slice(0, number)), document.createTextNode(label.slice(number))];
 }
 
-/** @param {Place} place */
-function marks({ field, required }) {
-  const words = [...(required ? [] : ["optional"]), ...(field.nullable ? ["may be none"] : [])];
+/** @param {Place} place @param {Say} say */
+function marks({ field, required }, say) {
+  const words = [...(required ? [] : [say("optional")]), ...(field.nullable ? [say("nullable")] : [])];
   return words.map((word) => make("span", "mark", word));
 }
 
@@ -217,8 +224,8 @@ function descriptions(field, id) {
   return [about];
 }
 
-/** @param {string[]} arms */
-function alternatives(arms) {
+/** @param {string[]} arms @param {string} or */
+function alternatives(arms, or) {
   const names = [...new Set(arms)].map((arm) => arm.toLowerCase());
-  return names.length < 2 ? names.join("") : `${names.slice(0, -1).join(", ")} or ${names[names.length - 1]}`;
+  return names.length < 2 ? names.join("") : `${names.slice(0, -1).join(", ")} ${or} ${names[names.length - 1]}`;
 }
