@@ -149,10 +149,11 @@ class Connection:
 
     async def _tell(self, following: Following) -> None:
         """Send the events of one run."""
+        run = following.feed.run
         try:
-            async for batch in following.reader.batches():
-                for event in batch:
-                    await self._send(line_text(following.feed.run, event)[:-1])
+            async for lines in following.reader.batches(lambda batch: [line_text(run, event)[:-1] for event in batch]):
+                for line in lines:
+                    await self._send(line)
         finally:
             if following.opened:
                 self._service.log.release(following.feed)
