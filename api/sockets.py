@@ -137,7 +137,7 @@ class Connection:
         return Reply(reply=message.op, id=message.id, **await self._service.command(run, command)), None
 
     async def _join(self, message: JoinMessage) -> Following:
-        feed = await self._service.log.open(message.run)
+        feed = await self._service.open(message.run)
         try:
             reader = Reader(feed, self._service.settings.runs.reader, message.after)
             if reader.is_over:
