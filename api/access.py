@@ -8,6 +8,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from api.keys import ApiKeys, KeyEntry
 from api.limits import SLOT, Limit, Limiter, Slot
 from api.middleware import counted
+from api.scopes import KEY
 from constrained.errors import ConstrainedError, UnauthorizedError
 
 GUARDED = ("/v1/", "/metrics")
@@ -40,6 +41,7 @@ class Access:
             return
         scope["caller"] = caller
         scope["key"] = None if self._keys is None else caller
+        KEY.set(scope["key"])
         if scope.get("method", "WEBSOCKET") not in COUNTED_METHODS or scope["path"].endswith(CONTROLS):
             await self.app(scope, receive, send)
             return

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import AsyncIterator, Sequence
+from json.encoder import encode_basestring
 from time import time
 from typing import Any
 
@@ -19,7 +20,7 @@ from api.runs import Outcome, Run, usage_of
 from api.service import Job, Service
 from api.sse import NO_STORE, sse_data
 from api.tools import ToolPlan
-from api.wire import to_json
+from api.wire import one_line, to_json
 from constrained.decode.request import TokenLogprob
 from constrained.errors import ConstrainedError
 from schemas.openai import (
@@ -55,6 +56,8 @@ class ChatAnswer:
             "created": int(time()),
             "model": service.backend.name,
         }
+        empty = ChatCompletionChunk(**self._chunk_head, choices=[]).model_dump(exclude={"choices", "usage"})
+        self._opening = to_json(empty)[:-1]
 
     async def whole(self, request: Request) -> Response:
         """The completion as one JSON document."""
@@ -77,14 +80,13 @@ class ChatAnswer:
                 yield self._chunk(choice, include_usage, ChoiceDelta(role="assistant", content=content))
             async for frame in self._run.frames(self._service.settings.chat_coalesce_ms / 1000):
                 self._answers[frame.choice].add(frame.items)
-                yield self._chunk(frame.choice, include_usage, delta_of(frame.items), logprobs=self._logprobs(frame.items))
+                yield self._items_chunk(frame.choice, include_usage, frame.items)
             await self._judge()
             for choice in range(len(self._answers)):
                 yield self._chunk(choice, include_usage, ChoiceDelta(), self._reason(choice))
             if include_usage:
-                yield sse_data(
-                    to_json({**self._chunk_head, "choices": [], "usage": chat_usage([self._run.outcomes]).model_dump()})
-                )
+                usage = to_json(chat_usage([self._run.outcomes]).model_dump())
+                yield sse_data(f'{self._opening},"choices":[],"usage":{usage}}}')
             yield sse_data("[DONE]")
         except Exception as error:
             if not isinstance(error, ConstrainedError):
@@ -127,6 +129,15 @@ class ChatAnswer:
         if with_usage:
             chunk.usage = None
         return sse_data(to_json(chunk.model_dump(exclude_unset=True)))
+
+    def _items_chunk(self, choice: int, with_usage: bool, items: Sequence[Piece]) -> bytes:
+        """The chunk of what was generated. Text alone, which most of them are, is written without models."""
+        if self._job.params.logprobs is None and all(isinstance(item, Content) for item in items):
+            content = encode_basestring("".join(item.add for item in items if isinstance(item, Content)))
+            part = f'{{"index":{choice},"delta":{{"content":{content}}},"finish_reason":null}}'
+            usage = ',"usage":null' if with_usage else ""
+            return sse_data(one_line(f'{self._opening},"choices":[{part}]{usage}}}'))
+        return self._chunk(choice, with_usage, delta_of(items), logprobs=self._logprobs(items))
 
     def _logprobs(self, pieces: Sequence[Piece]) -> Logprobs | None:
         if self._job.params.logprobs is None:

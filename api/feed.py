@@ -58,13 +58,14 @@ class FeedLimits:
 
 @dataclass(frozen=True, slots=True)
 class Head:
-    """What is known of a run when it begins; `start` is the JSON of its first event."""
+    """What is known of a run when it begins; `start` is the JSON of its first event, `key` the API key that it belongs to."""
 
     run: str
     start: str
     num_choices: int = 1
     coalesce_ms: int = 0
     resumable: bool = False
+    key: str | None = None
 
 
 @dataclass(slots=True)

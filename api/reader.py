@@ -7,15 +7,16 @@ distance is over its limit, or the feed has dropped what comes next, one snapsho
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
 from dataclasses import dataclass
 from itertools import chain
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 from api.feed import Entry, Feed, delta_data, ops_text
 from constrained.stream import coalesce
 from schemas.events import EventName
 
+T = TypeVar("T")
 MAX_BATCH_BYTES = 64 * 1024
 
 
@@ -62,15 +63,13 @@ class Reader:
         """Whether the reader has everything that will ever be told."""
         return self._feed.terminal is not None and self._index == self._feed.end
 
-    async def batches(self) -> AsyncIterator[list[Told]]:
-        """What there is to send, together, as it comes; ends with the terminal event. Who asks for more has sent the last."""
-        async for batch in self._batches():
-            yield batch
-            self.place = self._place
+    async def batches(self, write: Callable[[list[Told]], T]) -> AsyncIterator[T]:
+        """What there is to send, together, as it comes, by `write`; ends with the terminal event.
 
-    async def _batches(self) -> AsyncIterator[list[Told]]:
+        Who asks for more has sent the last.
+        """
         if self._begins:
-            yield [Told(0, "start", self._feed.head.start)]
+            yield write([Told(0, "start", self._feed.head.start)])
         loop = asyncio.get_running_loop()
         feed, next_at = self._feed, 0.0
         while True:
@@ -82,13 +81,14 @@ class Reader:
                 await self._pause(next_at)
             index = self._index
             if index is None or self._is_behind(index):
-                yield self._catch_up()
+                yield write(self._catch_up())
             elif index == feed.end - 1:
                 entry = feed.entry(index)
                 self._index, self._place = feed.end, entry.seq
-                yield [Told(entry.seq, entry.kind, entry.data)]
+                yield write([Told(entry.seq, entry.kind, entry.data)])
             else:
-                yield self._take(index)
+                yield write(self._take(index))
+            self.place = self._place
             if self._window_s:
                 next_at = loop.time() + self._window_s
 

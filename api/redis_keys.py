@@ -76,11 +76,13 @@ def head_fields(head: Head, owner: str) -> dict[str, str]:
         "coalesce_ms": str(head.coalesce_ms),
         "resumable": str(int(head.resumable)),
         "owner": owner,
+        **({} if head.key is None else {"key": head.key}),
     }
 
 
 def read_head(run: str, fields: Mapping[str, str]) -> Head:
-    return Head(run, fields["start"], int(fields["num_choices"]), int(fields["coalesce_ms"]), fields["resumable"] == "1")
+    numbers = int(fields["num_choices"]), int(fields["coalesce_ms"])
+    return Head(run, fields["start"], *numbers, fields["resumable"] == "1", fields.get("key"))
 
 
 def entry_id(entry: Entry) -> str:

@@ -15,13 +15,14 @@ from time import time
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from api.backend import Backend, Generation, Messages
-from api.eventlog import EventLog, MemoryLog
-from api.feed import Head
+from api.eventlog import EventLog, MemoryLog, missing
+from api.feed import Feed, Head
 from api.grammars import GrammarCache
 from api.limits import SLOT
 from api.metrics import Metrics, SequenceMeter
 from api.recording import LiveRun, Recorder
 from api.runs import Outcome, Run, RunRegistry, Translator
+from api.scopes import KEY
 from api.seeds import varied
 from api.settings import Settings
 from api.sources import TextSource
@@ -165,7 +166,7 @@ class Service:
         """As `start`, as a run that is told: its ops go into a feed of the event log."""
         run: Run[Op] = await self.start(job, grammar, "structured_stream", lambda: delta_stream(grammar))
         start = wire_json(start_event(run, self.backend.name, grammar))
-        head = Head(run.id, start, len(run.outcomes), coalesce_ms, resumable)
+        head = Head(run.id, start, len(run.outcomes), coalesce_ms, resumable, KEY.get())
         recorder = Recorder(run, head, self.settings.runs.feed, lambda: self.judge(job, run.outcomes))
         live = self.live[run.id] = LiveRun(recorder, job, grammar, asyncio.Lock())
         self.log.add(live.feed)
@@ -184,14 +185,24 @@ class Service:
             self.close_run(live.run)
             self.log.finish(live.feed)
 
+    async def open(self, run: str) -> Feed:
+        """The feed of a run, for a reader who releases it later. Of another API key's run nothing is known here."""
+        feed = await self.log.open(run)
+        if feed.head.key != KEY.get():
+            self.log.release(feed)
+            raise missing(run, expired=False)
+        return feed
+
     async def command(self, run: str, command: dict[str, Any]) -> dict[str, Any]:
         """Cancel, steer or edit a run, wherever it is generated; the fields of the answer."""
         live = self.live.get(run)
+        if live is not None and live.feed.head.key != KEY.get():
+            raise missing(run, expired=False)
         if live is not None:
             return await self.obey(live, command)
         if command["op"] == "cancel" and self.runs.knows(run):
             return {"run": run, "status": self.runs.cancel(run)}
-        feed = await self.log.open(run)
+        feed = await self.open(run)
         try:
             if feed.terminal is None:
                 return await self.log.forward(run, command)

@@ -137,7 +137,7 @@ class Connection:
         return Reply(reply=message.op, id=message.id, **await self._service.command(run, command)), None
 
     async def _join(self, message: JoinMessage) -> Following:
-        feed = await self._service.log.open(message.run)
+        feed = await self._service.open(message.run)
         try:
             reader = Reader(feed, self._service.settings.runs.reader, message.after)
             if reader.is_over:
@@ -149,10 +149,11 @@ class Connection:
 
     async def _tell(self, following: Following) -> None:
         """Send the events of one run."""
+        run = following.feed.run
         try:
-            async for batch in following.reader.batches():
-                for event in batch:
-                    await self._send(line_text(following.feed.run, event)[:-1])
+            async for lines in following.reader.batches(lambda batch: [line_text(run, event)[:-1] for event in batch]):
+                for line in lines:
+                    await self._send(line)
         finally:
             if following.opened:
                 self._service.log.release(following.feed)

@@ -71,7 +71,7 @@ async def events(
     coalesce_ms: Annotated[int | None, Query(ge=0, le=1000, description="The window of this reader.")] = None,
 ) -> Response:
     """Join a run, or resume it behind an event; without a place, the document so far comes as a snapshot."""
-    feed = await service.log.open(run)
+    feed = await service.open(run)
     try:
         reader = Reader(feed, service.settings.runs.reader, _place(run, last_event_id, after), _seconds(coalesce_ms))
         if reader.is_over:

@@ -67,12 +67,15 @@ def line_text(run: str, event: Told) -> str:
 TEXTS: dict[Transport, Callable[[str, Told], str]] = {"sse": sse_text, "lines": line_text}
 
 
-async def event_frames(reader: Reader, feed: Feed, transport: Transport) -> AsyncIterator[bytes]:
+def event_frames(reader: Reader, feed: Feed, transport: Transport) -> AsyncIterator[bytes]:
     """The events of a run; those that wait together go out together."""
     text_of, run = TEXTS[transport], feed.run
-    async for batch in reader.batches():
+
+    def write(batch: list[Told]) -> bytes:
         text = text_of(run, batch[0]) if len(batch) == 1 else "".join([text_of(run, event) for event in batch])
-        yield text.encode()
+        return text.encode()
+
+    return reader.batches(write)
 
 
 async def text_frames(run: Run[Any], feed: Feed) -> AsyncIterator[bytes]:

@@ -98,7 +98,8 @@ class Cursor:
     def text(self, add: str) -> None:
         if self._kept is not None:
             self._kept.append(add)
-        self._emit(Text(self._path, add))
+        self.fold.text(self._path, add)
+        self._ops.append(Text(self._path, add))
 
     def close_string(self) -> None:
         if self._kept is not None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -14,7 +15,7 @@ from websockets.sync.client import connect
 from api.keys import digest_of, entry_text, load_keys, new_key
 from api.settings import Settings
 from constrained.errors import OptionError
-from tests.api.server import Served, ask, served, wait_until
+from tests.api.server import Served, ask, read_events, served, wait_until
 from tests.api.synthetic import SyntheticBackend
 from tests.api.test_bad_input import refused
 
@@ -51,6 +52,27 @@ def test_nobody_else_is_let_in(guarded: Served, path: str, headers: dict[str, st
     assert (error["code"], error["param"]) == ("invalid_api_key", "authorization")
     assert answer.headers["www-authenticate"] == "Bearer"
     assert GOOD not in answer.text
+
+
+def test_a_run_is_known_to_its_own_key_alone(guarded: Served) -> None:
+    body = ask(STRING, "hang", resumable=True)
+    with guarded.client.stream("POST", f"{PATH}/stream", json=body, headers=bearer(GOOD)) as answer:
+        run = next(read_events(answer.iter_lines())).data["run"]
+        theirs = [
+            guarded.client.get(f"{PATH}/{run}/events", headers=bearer(SLOW)),
+            guarded.client.post(f"{PATH}/{run}/cancel", headers=bearer(SLOW)),
+            guarded.client.post(f"{PATH}/{run}/steer", json={"text": "x"}, headers=bearer(SLOW)),
+            guarded.client.post(f"{PATH}/{run}/edit", json={"path": "", "value": "x"}, headers=bearer(SLOW)),
+        ]
+        assert [refused(each, 404)["code"] for each in theirs] == ["run_not_found"] * 4
+        address = f"{guarded.url.replace('http', 'ws')}{PATH}/ws"
+        with connect(address, additional_headers=bearer(SLOW)) as socket:
+            for message in ({"op": "join", "run": run}, {"op": "cancel", "run": run}):
+                socket.send(json.dumps(message))
+                assert json.loads(socket.recv())["error"]["code"] == "run_not_found"
+        assert guarded.client.post(f"{PATH}/{run}/cancel", headers=bearer(GOOD)).json()["status"] == "cancelled"
+    wait_until(lambda: guarded.client.get(f"{PATH}/{run}/events", headers=bearer(GOOD)).text.endswith("}\n\n"))
+    assert refused(guarded.client.get(f"{PATH}/{run}/events", headers=bearer(SLOW)), 404)["code"] == "run_not_found"
 
 
 def test_what_needs_no_key(guarded: Served) -> None:

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from api.settings import Settings
+from api.wire import to_json
 from schemas.openai import NEUTRAL, ChatCompletion, ChatCompletionChunk
 from tests.api.server import Served, served, wait_until
 from tests.api.synthetic import FREE_TEXT, SyntheticBackend, compact
@@ -318,3 +319,15 @@ def read_until(pieces: Iterator[str], end: str) -> str:
         if end in text:
             break
     return text
+
+
+@pytest.mark.parametrize("include_usage", [False, True])
+@pytest.mark.parametrize("text", [FREE_TEXT, '\u2028\x85\u2029 \x00\x1f\x7f "\\/ \U0001f642', "x"])
+def test_each_chunk_is_what_its_model_would_write(text: str, include_usage: bool) -> None:
+    body = {"messages": [{"role": "user", "content": "x"}], "stream": True, "stream_options": {"include_usage": include_usage}}
+    with served(SyntheticBackend(text, token_bytes=4), Settings(chat_coalesce_ms=0)) as service:
+        sent = service.client.post("/v1/chat/completions", json=body).text
+    chunks = [line.removeprefix("data: ") for line in sent.split("\n") if line.startswith("data: {")]
+    models = [ChatCompletionChunk.model_validate_json(chunk) for chunk in chunks]
+    assert [to_json(model.model_dump(exclude_unset=True)) for model in models] == chunks
+    assert "".join(choice.delta.content or "" for model in models for choice in model.choices) == text

@@ -79,7 +79,7 @@ def run(scenario: Callable[[], Awaitable[None]]) -> None:
 
 
 async def read_all(reader: Reader, client: Client) -> None:
-    async for batch in reader.batches():
+    async for batch in reader.batches(list):
         for event in batch:
             client.take(event)
 
@@ -178,7 +178,7 @@ def test_a_reader_that_falls_behind_gets_one_snapshot_in_place_of_the_backlog() 
     async def scenario() -> None:
         writer = Writer(DOCUMENT)
         client = Client()
-        batches = Reader(writer.feed, ReaderLimits(max_entries=4)).batches()
+        batches = Reader(writer.feed, ReaderLimits(max_entries=4)).batches(list)
         for event in await anext(batches):
             client.take(event)
         writer.write(1)
@@ -199,7 +199,7 @@ def test_text_that_waits_together_goes_out_merged_and_structure_keeps_its_order(
         reader = Reader(writer.feed, ReaderLimits(), after=0)
         writer.write()
         writer.end()
-        (batch,) = [batch async for batch in reader.batches()]
+        (batch,) = [batch async for batch in reader.batches(list)]
         ops = json.loads(batch[0].data)["ops"]
         assert [(op["op"], op["path"]) for op in ops] == [
             ("open", ""), ("open", "/0"), ("text", "/0"), ("close", "/0"), ("set", "/1"), ("set", "/2"), ("close", ""),
@@ -258,7 +258,7 @@ def test_of_several_snapshots_only_the_last_moves_the_place() -> None:
     async def scenario() -> None:
         writer = Writer(DOCUMENT, OTHER)
         writer.write(10)
-        batches = Reader(writer.feed, ReaderLimits()).batches()
+        batches = Reader(writer.feed, ReaderLimits()).batches(list)
         await anext(batches)
         first, second = await anext(batches)
         assert (first.name, second.name) == ("snapshot", "snapshot")

@@ -10,7 +10,8 @@ from typing import Any
 import httpx
 import pytest
 
-from api.feed import FeedLimits
+from api.feed import FeedLimits, Head
+from api.redis_keys import head_fields, read_head
 from api.run_settings import RunSettings
 from api.settings import Settings
 from tests.api.redis_server import RedisServer, needs_redis
@@ -156,3 +157,9 @@ def service_answers(service: Served) -> bool:
 def redis_has(redis: RedisServer, run: str) -> bool:
     with redis.client() as client:
         return client.xlen(f"constrained:run:{run}:events") > 0
+
+
+@pytest.mark.parametrize("key", [None, "", "web"])
+def test_a_head_comes_back_as_it_was(key: str | None) -> None:
+    head = Head("run_1", "{}", 2, 16, True, key)
+    assert read_head("run_1", head_fields(head, "me")) == head

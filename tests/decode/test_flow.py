@@ -67,6 +67,24 @@ def test_a_reader_that_stalls_pauses_its_own_sequence_alone(tiny: TinyModel) -> 
     assert len(other.token_ids) == 60
 
 
+def test_chunks_that_are_pushed_are_those_that_would_be_read(tiny: TinyModel) -> None:
+    async def main() -> tuple[Chunk, list[Chunk]]:
+        async with engine(tiny, max_unread=8) as e:
+            params = SamplingParams(temperature=0, max_tokens=200)
+            whole = await read(e.submit(PROMPTS[1], params))
+            late = e.submit(PROMPTS[1], params)
+            await until(lambda: e.stats().paused == 1)  # what waited is given first, and it goes on
+            pushed: list[Chunk] = []
+            late.deliver_to(pushed.append)
+            await until(lambda: pushed[-1].finish_reason is not None)
+            return whole, pushed
+
+    whole, pushed = asyncio.run(main())
+    assert tuple(token for chunk in pushed for token in chunk.token_ids) == whole.token_ids
+    assert b"".join(chunk.data for chunk in pushed) == whole.data
+    assert [chunk.finish_reason for chunk in pushed[:-1]] == [None] * (len(pushed) - 1)
+
+
 def test_steering_goes_on_from_the_same_place_in_the_grammar(tiny: TinyModel) -> None:
     prompt = [(3 * i) % 200 for i in range(80)]
 
