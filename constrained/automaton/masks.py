@@ -9,9 +9,8 @@ the frame has that key already, and the few that end more than one key are asked
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,7 +28,7 @@ from constrained.tokens.rows import Bits, Digest, MaskRow, Words, clear_bits, se
 from constrained.tokens.trie import Trie
 
 Int32 = NDArray[np.int32]
-ReadKey = Callable[[int, int], tuple[bytes, Int32]]
+WholeKey = tuple[Trie, "bytes | None", int, int]
 MAX_THREAD_ROWS = 4096
 MAX_PREFIX_ROWS = 4
 # From how many threads on they are walked together; how, beside the lexeme position of their gap (`Masks._walk_of`).
@@ -40,24 +39,23 @@ MAX_STACK_ROWS = 64
 class Notes:
     """What walks noted beside the bits, before any key is taken out.
 
-    `whole` are keys of the thread's own frame that tokens spell from beginning to end, each with what reads it off them;
+    `whole` are keys of the thread's own frame that tokens spell from beginning to end (see `_whole_key`);
     `unsure` are tokens that have to be asked one by one, `asks` says that the answer depends on the item that is being read;
     `left` how many frames some token leaves.
     """
 
     __slots__ = ("_keys", "asks", "left", "unsure", "whole")
 
-    def __init__(self, whole: list[tuple[ReadKey, int, int]], unsure: list[Int32], asks: bool, left: int) -> None:
+    def __init__(self, whole: list[WholeKey], unsure: list[Int32], asks: bool, left: int) -> None:
         self.whole, self.unsure, self.asks, self.left = whole, unsure, asks, left
         self._keys: dict[bytes, list[Int32]] | None = None
 
-    @property
-    def keys(self) -> dict[bytes, list[Int32]]:
+    def keys(self, token_bytes: list[bytes]) -> dict[bytes, list[Int32]]:
         """The tokens that hold a whole key, by its content; read off them when first asked for."""
         if self._keys is None:
             self._keys = {}
-            for read, node, begun in self.whole:
-                content, tokens = read(node, begun)
+            for place in self.whole:
+                content, tokens = _whole_key(token_bytes, *place)
                 self._keys.setdefault(content, []).append(tokens)
         return self._keys
 
@@ -222,7 +220,7 @@ class Masks:
         seen = self._automaton.cells.seen[thread[5]]
         if not seen:
             return []
-        keys = row.notes.keys
+        keys = row.notes.keys(self._shared.token_bytes)
         found = [tokens for content in seen & keys.keys() for tokens in keys[content]]
         if not self._in_free_key(thread):
             return found
@@ -383,9 +381,8 @@ class Masks:
         """
         if not walked.keys:
             return Notes([], [], False, walked.left) if walked.left else _NOTHING
-        whole: list[tuple[ReadKey, int, int]] = []
+        whole: list[WholeKey] = []
         unsure, asks = [], False
-        read = partial(self._whole_key, trie, stripped)
         for node, begun, earlier, cell in walked.keys:
             if begun < 0 and not earlier and cell == own and stripped is not None:
                 continue  # the open key: what it may not be is taken out with its prefix
@@ -393,15 +390,8 @@ class Masks:
                 asks |= earlier == stepping.ASKED
                 unsure.append(trie.ids[trie.first[node] : trie.first[trie.end[node]]])
             else:
-                whole.append((read, node, begun))
+                whole.append((trie, stripped, node, begun))
         return Notes(whole, unsure, asks, walked.left)
-
-    def _whole_key(self, trie: Trie, stripped: bytes | None, node: int, begun: int) -> tuple[bytes, Int32]:
-        """The key that ends at a node of a trie and begins at depth `begun`, and the tokens that spell it."""
-        tokens = trie.ids[trie.first[node] : trie.first[trie.end[node]]]
-        text = self._shared.token_bytes[int(tokens[0])]
-        text = text.lstrip(stripped) if stripped else text
-        return decode_content(text[begun : int(trie.depth[node]) - 1]), tokens
 
 
 class Rows:
@@ -442,6 +432,14 @@ class Rows:
         if len(self._deep) > MAX_THREAD_ROWS:
             self._deep.popitem(last=False)
         return found
+
+
+def _whole_key(token_bytes: list[bytes], trie: Trie, stripped: bytes | None, node: int, begun: int) -> tuple[bytes, Int32]:
+    """The key that ends at a node of a trie and begins at depth `begun`, and the tokens that spell it."""
+    tokens = trie.ids[trie.first[node] : trie.first[trie.end[node]]]
+    text = token_bytes[int(tokens[0])]
+    text = text.lstrip(stripped) if stripped else text
+    return decode_content(text[begun : int(trie.depth[node]) - 1]), tokens
 
 
 _NOTHING = Notes([], [], False, 0)
