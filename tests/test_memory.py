@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import gc
 import json
 import random
 import threading
+import weakref
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
@@ -114,3 +116,19 @@ def test_many_threads_see_what_one_sees(name: str) -> None:
 
     with ThreadPoolExecutor(len(seeds)) as threads:
         assert list(threads.map(work, seeds)) == [alone[seed] for seed in seeds]
+
+
+def test_a_grammar_goes_with_its_last_matcher() -> None:
+    """Its states lead to each other in circles, and yet no garbage collector is needed to free them."""
+    grammar = grammar_of({"type": "object", "properties": {"a": {"type": "array", "items": {"type": "string"}}}})
+    running = grammar.matcher()
+    for byte in b'{"a": ["x", "y"], "b": {"c": [1]}, "d": 2}':
+        running.mask_row()
+        assert running.accept_bytes(bytes([byte]))
+    automaton = weakref.ref(running._engine.automaton)
+    gc.disable()
+    try:
+        del grammar, running
+        assert automaton() is None
+    finally:
+        gc.enable()

@@ -82,6 +82,7 @@ class Automaton:
 
     def __init__(self, nodes: Nodes, options: CompileOptions) -> None:
         self.lock = threading.RLock()
+        self._states: dict[tuple[Thread, ...], State] = {}
         self.plain = shared_lexemes()
         self.tries = StringTries()
         self.tries.table.add((0, 1, strings.NO_TAG, 0, 0))
@@ -90,9 +91,13 @@ class Automaton:
         self.cells = Cells()
         self.arena = self._make_arena()
         self._data = memoryview(b"")
-        self._states: dict[tuple[Thread, ...], State] = {}
         start = (self.locals.entry(self.locals.start), 0, 0, 0, self.locals.start, BOTTOM)
         self.initial = self._intern([start])
+
+    def __del__(self) -> None:
+        """States lead to each other in circles. To wait for the garbage collector would be to stop some later generation."""
+        for state in self._states.values():
+            state.next.clear()
 
     @property
     def shared(self) -> tuple[Any, ...]:

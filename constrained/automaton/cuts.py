@@ -14,7 +14,6 @@ from numpy.typing import NDArray
 
 from constrained.automaton import scans, strings
 from constrained.automaton.lexemes import PlainLexemes
-from constrained.automaton.stepping import LARGE
 from constrained.automaton.tables import (
     CUT_BITS,
     CUT_COLUMNS,
@@ -26,6 +25,7 @@ from constrained.automaton.tables import (
     Arena,
     Table,
 )
+from constrained.automaton.trie_walk import LARGE
 from constrained.automaton.value_rows import scan_numbers
 from constrained.tokens.rows import Words
 from constrained.tokens.trie import Trie

@@ -10,8 +10,8 @@ from __future__ import annotations
 import numpy as np
 
 from constrained.automaton import tables
-from constrained.automaton.stepping import FINISHED, walk
 from constrained.automaton.tables import BLOCK_SHIFT
+from constrained.automaton.trie_walk import FINISHED, walk
 from constrained.tokens.jit import int32_array, int64_array, kernel, uint8_array
 from constrained.tokens.rows import hashed
 
@@ -71,7 +71,7 @@ def walk_row(  # type: ignore[no-untyped-def]  # numba
     machine, scratch, trie, cuts, waiting, num_items, num_cells, own_cells, own,
     node, lex, esc, need, room, local, cell, num_closed, base, under, one, two, instead,
 ):  # fmt: skip
-    """`stepping.walk`, and `gather` when it is at its end: what both return."""
+    """`trie_walk.walk`, and `gather` when it is at its end: what both return."""
     status, num_pending, num_keys, num_cells, left = walk(
         machine, scratch, trie, cuts, waiting, num_items, num_cells, own_cells, own,
         node, lex, esc, need, room, local, cell, num_closed,

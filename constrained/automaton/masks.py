@@ -8,19 +8,16 @@ the frame has that key already, and the few that end more than one key are asked
 
 from __future__ import annotations
 
-from collections import OrderedDict
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from functools import partial
+from collections.abc import Sequence
 
 import numpy as np
 from numpy.typing import NDArray
 
-from constrained.automaton import joining, stepping, strings
+from constrained.automaton import joining, strings, trie_walk
 from constrained.automaton.automaton import Automaton, State, Thread, decode_content, open_string
-from constrained.automaton.cells import Cells
 from constrained.automaton.cuts import Cuts
 from constrained.automaton.gap_rows import WHITESPACE
+from constrained.automaton.thread_rows import NOTHING, Notes, Rows, ThreadRow, WholeKey
 from constrained.automaton.vocabulary_rows import VocabularyRows
 from constrained.automaton.walking import Onto, Scratch, Walked, Walker
 from constrained.options import Spelling
@@ -29,51 +26,9 @@ from constrained.tokens.rows import Bits, Digest, MaskRow, Words, clear_bits, se
 from constrained.tokens.trie import Trie
 
 Int32 = NDArray[np.int32]
-ReadKey = Callable[[int, int], tuple[bytes, Int32]]
-MAX_THREAD_ROWS = 4096
 MAX_PREFIX_ROWS = 4
 # From how many threads on they are walked together; how, beside the lexeme position of their gap (`Masks._walk_of`).
 MANY_THREADS, WHOLE, BY_ITSELF = 3, -1, -2
-MAX_STACK_ROWS = 64
-
-
-class Notes:
-    """What walks noted beside the bits, before any key is taken out.
-
-    `whole` are keys of the thread's own frame that tokens spell from beginning to end, each with what reads it off them;
-    `unsure` are tokens that have to be asked one by one, `asks` says that the answer depends on the item that is being read;
-    `left` how many frames some token leaves.
-    """
-
-    __slots__ = ("_keys", "asks", "left", "unsure", "whole")
-
-    def __init__(self, whole: list[tuple[ReadKey, int, int]], unsure: list[Int32], asks: bool, left: int) -> None:
-        self.whole, self.unsure, self.asks, self.left = whole, unsure, asks, left
-        self._keys: dict[bytes, list[Int32]] | None = None
-
-    @property
-    def keys(self) -> dict[bytes, list[Int32]]:
-        """The tokens that hold a whole key, by its content; read off them when first asked for."""
-        if self._keys is None:
-            self._keys = {}
-            for read, node, begun in self.whole:
-                content, tokens = read(node, begun)
-                self._keys.setdefault(content, []).append(tokens)
-        return self._keys
-
-    def beside(self, other: Notes) -> Notes:
-        """What was noted of two parts of a row."""
-        if self is _NOTHING or other is _NOTHING:
-            return other if self is _NOTHING else self
-        return Notes(self.whole + other.whole, self.unsure + other.unsure, self.asks or other.asks, max(self.left, other.left))
-
-
-@dataclass(frozen=True, slots=True)
-class ThreadRow:
-    """The row of one thread, as far as its notes do not take tokens out."""
-
-    row: MaskRow
-    notes: Notes
 
 
 class Masks:
@@ -138,7 +93,7 @@ class Masks:
             trie, stripped, cuts = self._shared.gaps.stripped, WHITESPACE, self._cuts
             onto = self._shared.gaps.row(self._automaton.plain.key(walk))
             items = [(0, self._automaton.locals.nothing, 0, 0, 0, thread[4], cell, -1, 0) for thread in threads]
-        scratch.items[: len(items), : stepping.WHY] = items
+        scratch.items[: len(items), : trie_walk.WHY] = items
         walked = self._walker.from_items(scratch, trie, len(items), cell, onto, cuts=cuts)
         row = self._row(scratch, onto.base, walked.num_entries, walked.digest)
         return ThreadRow(row, self._notes(trie, walked, cell, stripped))
@@ -165,7 +120,7 @@ class Masks:
         with self._automaton.lock:
             scratch = self._shared.scratches.here()
             noted = [key for thread in state.threads for key in self._walker.from_node(scratch, _BYTE_TRIE, thread, None).keys]
-            asks = any(earlier == stepping.ASKED for _, _, earlier, _ in noted)
+            asks = any(earlier == trie_walk.ASKED for _, _, earlier, _ in noted)
             found = np.flatnonzero(np.unpackbits(scratch.words[:8].view(np.uint8), bitorder="little")).tolist()
             scratch.clear()
             if asks or any(self._automaton.cells.seen[thread[5]] for thread in state.threads):
@@ -222,7 +177,7 @@ class Masks:
         seen = self._automaton.cells.seen[thread[5]]
         if not seen:
             return []
-        keys = row.notes.keys
+        keys = row.notes.keys(self._shared.token_bytes)
         found = [tokens for content in seen & keys.keys() for tokens in keys[content]]
         if not self._in_free_key(thread):
             return found
@@ -290,7 +245,7 @@ class Masks:
         lex, _, _, _, local, cell = thread
         inside = self._shared.values.row(self._automaton.plain, lex)
         entry = self._automaton.locals.entry(local)
-        base, ended = self._shared.nothing, _NOTHING
+        base, ended = self._shared.nothing, NOTHING
         if inside.may_end:
             found = self._thread_row((entry, 0, 0, 0, local, cell))
             base, ended = found.row, found.notes
@@ -298,7 +253,7 @@ class Masks:
         if count > scratch.size:
             scratch.reserve(2 * count)
         if count:
-            scratch.items[:count, : stepping.WHY] = [(node, entry, 0, 0, 0, local, cell, -1, 0) for node in inside.exits]
+            scratch.items[:count, : trie_walk.WHY] = [(node, entry, 0, 0, 0, local, cell, -1, 0) for node in inside.exits]
         joining.pour(scratch.arena.address, inside.inside.at)
         return self._from_items(scratch, count, cell, Onto(base, self._shared.everything), ended)
 
@@ -321,7 +276,7 @@ class Masks:
     def _string_row(self, local: int, tag: int, cell: int, inside: Onto, suffixes: Trie) -> ThreadRow:
         after = self._after_quote(local, tag, cell)
         if after is None:
-            return ThreadRow(self._row(self._shared.scratches.here(), inside.base, 0, inside.base.digest), _NOTHING)
+            return ThreadRow(self._row(self._shared.scratches.here(), inside.base, 0, inside.base.digest), NOTHING)
         return self._walk(suffixes, after, inside, None, keys=int(self._automaton.locals.is_key(local)))
 
     def _fallback_row(self, thread: Thread) -> ThreadRow:
@@ -333,7 +288,7 @@ class Masks:
         joining.pour(scratch.arena.address, free.row.at)
         place = (self._automaton.arena.address, scratch.arena.address, trie.at, lex, local, cell)
         while True:
-            count, num_missing = stepping.settle_names(*place)
+            count, num_missing = trie_walk.settle_names(*place)
             if count < 0:
                 scratch.reserve(2 * scratch.size)
             elif num_missing:
@@ -382,68 +337,18 @@ class Masks:
         The trie's strings are tokens without the bytes `stripped` at their beginning; None: keys cannot be read off them.
         """
         if not walked.keys:
-            return Notes([], [], False, walked.left) if walked.left else _NOTHING
-        whole: list[tuple[ReadKey, int, int]] = []
+            return Notes([], [], False, walked.left) if walked.left else NOTHING
+        whole: list[WholeKey] = []
         unsure, asks = [], False
-        read = partial(self._whole_key, trie, stripped)
         for node, begun, earlier, cell in walked.keys:
             if begun < 0 and not earlier and cell == own and stripped is not None:
                 continue  # the open key: what it may not be is taken out with its prefix
             if stripped is None or earlier or begun < 0 or cell != own:
-                asks |= earlier == stepping.ASKED
+                asks |= earlier == trie_walk.ASKED
                 unsure.append(trie.ids[trie.first[node] : trie.first[trie.end[node]]])
             else:
-                whole.append((read, node, begun))
+                whole.append((trie, stripped, node, begun))
         return Notes(whole, unsure, asks, walked.left)
 
-    def _whole_key(self, trie: Trie, stripped: bytes | None, node: int, begun: int) -> tuple[bytes, Int32]:
-        """The key that ends at a node of a trie and begins at depth `begun`, and the tokens that spell it."""
-        tokens = trie.ids[trie.first[node] : trie.first[trie.end[node]]]
-        text = self._shared.token_bytes[int(tokens[0])]
-        text = text.lstrip(stripped) if stripped else text
-        return decode_content(text[begun : int(trie.depth[node]) - 1]), tokens
 
-
-class Rows:
-    """Rows of threads, by all of a thread but its stack and by what the frames that its tokens leave return to.
-
-    Bounded: the least recently made are forgotten.
-    """
-
-    def __init__(self, cells: Cells) -> None:
-        self._cells = cells
-        # Those that depend on no frame below; and, for each number of frames, the rows by what those return to.
-        self._flat: OrderedDict[tuple[int, ...], ThreadRow] = OrderedDict()
-        self._deep: OrderedDict[tuple[int, ...], dict[int, dict[tuple[int, ...], ThreadRow]]] = OrderedDict()
-
-    def find(self, thread: Thread) -> ThreadRow | None:
-        """The row of a thread, where it was kept."""
-        key = thread[:5]
-        found = self._flat.get(key)
-        if found is None:
-            for left, by_returns in self._deep.get(key, _NO_ROWS).items():
-                found = by_returns.get(self._cells.returns(thread[5], left))
-                if found is not None:
-                    break
-        return found
-
-    def keep(self, thread: Thread, found: ThreadRow) -> ThreadRow:
-        """Keep a row; its notes say on how many frames it depends."""
-        left, key = found.notes.left, thread[:5]
-        if left == 0:
-            self._flat[key] = found
-            if len(self._flat) > MAX_THREAD_ROWS:
-                self._flat.popitem(last=False)
-            return found
-        kept = self._deep.setdefault(key, {}).setdefault(left, {})
-        if len(kept) >= MAX_STACK_ROWS:
-            kept.clear()
-        kept[self._cells.returns(thread[5], left)] = found
-        if len(self._deep) > MAX_THREAD_ROWS:
-            self._deep.popitem(last=False)
-        return found
-
-
-_NOTHING = Notes([], [], False, 0)
-_NO_ROWS: dict[int, dict[tuple[int, ...], ThreadRow]] = {}
 _BYTE_TRIE = Trie.build([bytes([byte]) for byte in range(256)])

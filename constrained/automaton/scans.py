@@ -8,9 +8,9 @@ from __future__ import annotations
 import numpy as np
 
 from constrained.automaton import strings, tables
-from constrained.automaton.stepping import IS_TEXT
 from constrained.automaton.strings import ALIVE, EXIT, FREE_TAG, INDEX, step_string
 from constrained.automaton.tables import BYTE_CLASS
+from constrained.automaton.trie_walk import IS_TEXT
 from constrained.tokens.jit import kernel, unowned
 
 FINISHED = -1  # what `scan_language` returns when no place is missing

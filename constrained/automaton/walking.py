@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from constrained.automaton import joining, stepping, tables
+from constrained.automaton import joining, stepping, tables, trie_walk
 from constrained.automaton.automaton import Automaton, Thread
 from constrained.automaton.cuts import Cuts
 from constrained.errors import InternalError
@@ -53,7 +53,7 @@ class Scratch:
         self.words: Words = np.zeros(max(num_words, 8), np.uint32)
         self.touched = np.zeros((len(self.words) >> tables.BLOCK_SHIFT) + 1, np.uint8)
         self.entry_at, self.entry_words = np.zeros(num_words, np.int32), np.zeros(num_words, np.int32)
-        self._stack = np.zeros((max_depth + 2, stepping.ITEM_COLUMNS), np.int32)
+        self._stack = np.zeros((max_depth + 2, trie_walk.ITEM_COLUMNS), np.int32)
         self._branches = np.empty(BRANCHES * (max_depth + 2), np.int32)
         self.arena.put(tables.WORDS, self.words)
         self.arena.put(tables.TOUCHED, self.touched)
@@ -61,7 +61,7 @@ class Scratch:
         self.arena.put(tables.ENTRY_WORDS, self.entry_words)
         self.arena.put(tables.STACK, self._stack)
         self.arena.put(tables.BRANCHES, self._branches)
-        self.wanted = np.zeros((stepping.MAX_WANTED + 1, 2), np.int32)
+        self.wanted = np.zeros((trie_walk.MAX_WANTED + 1, 2), np.int32)
         self.num_wanted = memoryview(self.wanted[0])
         self.arena.put(tables.WANTED, self.wanted)
         self.arena.set(tables.NUM_WORDS, num_words)
@@ -71,7 +71,7 @@ class Scratch:
     def reserve(self, size: int) -> None:
         """Make room for so many items, and noted keys."""
         self.size = size
-        self.items, self.pending = (np.zeros((size, stepping.ITEM_COLUMNS), np.int32) for _ in range(2))
+        self.items, self.pending = (np.zeros((size, trie_walk.ITEM_COLUMNS), np.int32) for _ in range(2))
         self.waiting = memoryview(self.pending[0])
         self.keys = np.zeros((size, 4), np.int32)
         self.arena.put(tables.ITEMS, self.items)
@@ -146,7 +146,7 @@ class Walker:
             status, waiting, num_keys, num_cells, gone, num_entries, one, two = joining.walk_row(
                 machine, here, trie.at, cuts, waiting, num_items, num_cells, own_cells, own, at, *thread, keys, *into
             )
-            if status != stepping.FINISHED:  # begin again: bits that are set stay right
+            if status != trie_walk.FINISHED:  # begin again: bits that are set stay right
                 self._grow(scratch, status)
                 if first is not None:
                     scratch.items[:count] = first
@@ -166,9 +166,9 @@ class Walker:
         """Make what the first `count` pending items miss in the tables."""
         try:
             if count == 1:
-                self._make(scratch.waiting[stepping.WHY], scratch.waiting[stepping.WHICH])
+                self._make(scratch.waiting[trie_walk.WHY], scratch.waiting[trie_walk.WHICH])
             else:
-                for why, which in set(map(tuple, scratch.pending[:count, stepping.WHY : stepping.WHICH + 1].tolist())):
+                for why, which in set(map(tuple, scratch.pending[:count, trie_walk.WHY : trie_walk.WHICH + 1].tolist())):
                     self._make(why, which)
         except BaseException:
             scratch.clear()
@@ -185,9 +185,9 @@ class Walker:
             self._automaton.contents.resolve(which)
 
     def _grow(self, scratch: Scratch, status: int) -> None:
-        if status == stepping.CELLS_FULL:
+        if status == trie_walk.CELLS_FULL:
             self._automaton.cells.table.reserve(2 * len(self._automaton.cells.table.array))
-        elif status in (stepping.ITEMS_FULL, stepping.PENDING_FULL, stepping.KEYS_FULL):
+        elif status in (trie_walk.ITEMS_FULL, trie_walk.PENDING_FULL, trie_walk.KEYS_FULL):
             scratch.reserve(2 * scratch.size)
         else:
             raise InternalError(f"the mask walk ended with status {status}")

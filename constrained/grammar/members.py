@@ -126,13 +126,14 @@ class ObjectPlan:
 
     def candidates(self, progress: Progress) -> list[int]:
         """The tags of the properties that may come next; in the order of the schema no further than the next required one."""
-        found = []
+        return list(self._candidates(progress))
+
+    def _candidates(self, progress: Progress) -> Iterator[int]:
         for index in self._left(progress):
             if self._has_choice(progress, index + 1):
-                found.append(index + 1)
+                yield index + 1
             if self._required[index] and not self._any_order:
                 break
-        return found
 
     def may_add(self, progress: Progress) -> bool:
         """Whether a free key may come next."""
@@ -148,7 +149,8 @@ class ObjectPlan:
 
     def may_continue(self, progress: Progress) -> bool:
         """Whether any key may come next."""
-        return bool(self.candidates(progress)) or self.may_add(progress) or bool(self.open_classes(progress))
+        may_name = next(self._candidates(progress), None) is not None
+        return may_name or self.may_add(progress) or bool(self.open_classes(progress))
 
     def choices(self, progress: Progress, tag: int) -> list[tuple[NodeKey, Progress]]:
         """What the member whose key has `tag` may be, each with how the object stands after it."""
@@ -156,8 +158,12 @@ class ObjectPlan:
         known = self._choices_memo.get(place)
         if known is None:
             after = self._after(progress, tag)
-            claims = self._claims(progress.owed, tag)
-            known = [(node, stand) for node, owed in claims if self._is_alive(stand := replace(after, owed=owed))]
+            if self.is_plain:
+                node = self._node(tag)
+                known = [] if self._nodes.is_empty(node) else [(node, after)]
+            else:
+                claims = self._claims(progress.owed, tag)
+                known = [(node, stand) for node, owed in claims if self._is_alive(stand := replace(after, owed=owed))]
             self._choices_memo[place] = known
         return known
 
@@ -206,7 +212,8 @@ class ObjectPlan:
         is_name = 0 < tag <= len(self.names)
         if self._any_order:
             return replace(progress, there=progress.there | 1 << (tag - 1) if is_name else progress.there, count=number)
-        return replace(progress, position=tag if is_name else len(self.names), count=number)
+        position = tag if is_name else len(self.names)
+        return Progress(position, progress.there, progress.seen, number, progress.owed)
 
     # -- claims
 
