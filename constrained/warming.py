@@ -68,7 +68,7 @@ _FORMATS = {
     "uuid": ("123e4567-e89b-12d3-a456-426614174000",),
 }
 # Memory for the rows of the first requests.
-ROWS_BYTES = 16 << 20
+ROWS_BYTES, MAX_RESERVED = 16 << 20, 4096
 _DEFAULT_THRESHOLDS = (700, 10, 10)
 _NUMBERS = (b"0", b"-1", b"42", b"1.5", b"2e8")
 _COMMON: dict[str, Any] = {
@@ -100,7 +100,7 @@ def warm_up(vocabulary: Vocabulary) -> None:
     _close_text(compile_regex(r"ab+|[0-9]{2}", vocabulary))
     _fill(vocabulary)
     rows = rows_of(vocabulary)
-    rows.store.reserve(max(ROWS_BYTES // (4 * rows.num_words), 1), rows.num_words)
+    rows.store.reserve(min(max(ROWS_BYTES // (4 * rows.num_words), 1), MAX_RESERVED), rows.num_words)
     _spare_the_collector()
 
 
