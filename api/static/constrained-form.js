@@ -190,20 +190,30 @@ export class ConstrainedForm extends HTMLElement {
   /** A value was corrected: while the run goes on the service has the last word, afterwards the form is the user's. */
   async #edit(/** @type {string} */ path, /** @type {unknown} */ value, /** @type {string | null} */ raw) {
     const run = /** @type {Run} */ (this.#run);
-    if (run.ended) {
-      run.folds[0].edit(path, value, raw);
-      this.#view.flush();
-      this.dispatchEvent(new CustomEvent("edit", { detail: { path, value, raw } }));
-      return;
-    }
     try {
-      await run.edit(/** @type {import("./constrained.js").Pointer} */ (path), value, { raw });
-      this.dispatchEvent(new CustomEvent("edit", { detail: { path, value, raw } }));
+      if (!run.ended) await run.edit(/** @type {import("./constrained.js").Pointer} */ (path), value, { raw });
+      else this.#editHere(path, value, raw);
     } catch (error) {
-      if (this.#run !== run) return;
-      this.#pass("refused", path);
-      this.#view.blame(path, error instanceof ApiError ? error.message : `${error}`);
+      const ended = run.ended || (error instanceof ApiError && error.code === "run_ended");
+      if (this.#run !== run || !ended) return this.#refuse(run, path, error);
+      await run.final().catch(() => {}); // its last event may be on the way
+      this.#editHere(path, value, raw);
     }
+    this.dispatchEvent(new CustomEvent("edit", { detail: { path, value, raw } }));
+  }
+
+  /** @param {string} path @param {unknown} value @param {string | null} raw */
+  #editHere(path, value, raw) {
+    this.#run?.folds[0].edit(path, value, raw);
+    this.#view.touch(path);
+    this.#view.flush();
+  }
+
+  /** @param {Run} run @param {string} path @param {unknown} error */
+  #refuse(run, path, error) {
+    if (this.#run !== run) return;
+    this.#pass("refused", path);
+    this.#view.blame(path, error instanceof Error ? error.message : `${error}`);
   }
 
   #again() {

@@ -10,7 +10,7 @@ import shutil
 from collections.abc import Iterator
 
 import pytest
-from playwright.sync_api import Browser, Page, sync_playwright
+from playwright.sync_api import Browser, Page, expect, sync_playwright
 
 from tests.browser.browser_page import open_page
 from tests.browser.service_stub import ServiceStub
@@ -24,6 +24,10 @@ CHROMIUM_ARGS = [
     "--disable-component-update",
     "--disable-sync",
 ]
+
+
+# A first run may wait for kernels that are compiled in the meantime.
+expect.set_options(timeout=60_000)
 
 
 @pytest.fixture(scope="module")

@@ -234,6 +234,19 @@ def test_rows_append_as_they_open(run: Run) -> None:
     expect(page.get_by_role("group", name="Lines Line 1").get_by_label("Item")).to_have_value("Bread")
 
 
+def test_a_correction_that_comes_too_late_for_the_run_is_the_users_own(run: Run) -> None:
+    run.send(opened("", "object"), *whole("/customer", "Ada"), put("/count", 3))
+    run.stub.refuse(409, "The run has ended.", "run_ended", "run")
+    run.page.get_by_label("Customer").fill("Grace")
+    run.page.get_by_label("Customer").press("Tab")
+    run.stub.wait_for_command()
+    run.send(closed(""))
+    run.done()
+    expect(run.page.locator("#json")).to_contain_text('"customer": "Grace"')
+    expect(run.page.locator(".fault:visible")).to_have_count(0)
+    expect(run.page.get_by_label("Customer")).to_have_value("Grace")
+
+
 def test_a_list_that_was_replaced_as_a_whole_is_drawn_anew(run: Run) -> None:
     rows = [
         op

@@ -26,6 +26,7 @@ const PERSON = {
   required: ["name", "age", "hobbies"],
   additionalProperties: false,
 };
+const PATIENCE_MS = 300_000; // a first run may wait for kernels that are compiled in the meantime
 const TEXT = 'Ada "Lovelace" – 日本 🙂\n';
 const VALUE = { name: TEXT.slice(0, 12), age: 37, hobbies: [{ name: TEXT }, { name: TEXT }] };
 const LONG = { type: "array", items: PERSON, minItems: 40 };
@@ -62,7 +63,7 @@ beforeEach(async () => (proxy = await Proxy.before(SERVICE)));
 afterEach(() => proxy.close());
 
 for (const transport of ["http", "websocket"]) {
-  const client = (options = {}) => new Constrained({ baseUrl: proxy.url, transport, ...options });
+  const client = (options = {}) => new Constrained({ baseUrl: proxy.url, transport, timeoutMs: PATIENCE_MS, ...options });
 
   const skip = transport === "websocket" && !globalThis.WebSocket && "this Node has no WebSocket";
   describe(`over ${transport}`, { skip }, () => {
@@ -259,7 +260,7 @@ for (const seed of [1, 2, 3]) {
   test(`wherever a connection breaks, nothing is lost or doubled (${seed})`, async () => {
     let roll = seed * 7919;
     proxy.limit = () => 2500 + ((roll = (roll * 48271) % 2147483647) % 2500);
-    const run = new Constrained({ baseUrl: proxy.url }).stream(ask("hello", { resumable: true, schema: { ...LONG, minItems: 6 } }));
+    const run = new Constrained({ baseUrl: proxy.url, timeoutMs: PATIENCE_MS }).stream(ask("hello", { resumable: true, schema: { ...LONG, minItems: 6 } }));
     const changes = [];
     run.on("/3/name", ({ op, add }) => op === "text" && changes.push(add));
     const states = new Set();
