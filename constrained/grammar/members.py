@@ -104,6 +104,7 @@ class ObjectPlan:
         self._settled = False
         self._claims_memo: dict[tuple[tuple[Clause, ...], int], list[Claim]] = {}
         self._choices_memo: dict[tuple[Progress, int], list[tuple[NodeKey, Progress]]] = {}
+        self._ending_members: dict[int, tuple[Member, int]] = {}
         self._endings: dict[Progress, tuple[int, tuple[Member, ...]] | None] = {}
 
     def settle(self) -> None:
@@ -262,10 +263,20 @@ class ObjectPlan:
         return walk.cheapest()
 
     def _required_rest(self, start: Progress) -> tuple[int, tuple[Member, ...]] | None:
-        members = tuple(Member(i + 1, self.names[i], self._node(i + 1)) for i in self._left(start) if self._required[i])
-        if any(self._nodes.is_empty(member.node) for member in members):
+        left = [self._ending_member(index) for index in self._left(start) if self._required[index]]
+        if any(self._nodes.is_empty(member.node) for member, _ in left):
             return None
-        return sum(self._member_len(member.key or "", member.node) for member in members), members
+        return sum(length for _, length in left), tuple(member for member, _ in left)
+
+    def _ending_member(self, index: int) -> tuple[Member, int]:
+        """The shortest member of a property, with its length."""
+        known = self._ending_members.get(index)
+        if known is None:
+            name, node = self.names[index], self._node(index + 1)
+            known = Member(index + 1, name, node), self._member_len(name, node)
+            if self._settled:
+                self._ending_members[index] = known
+        return known
 
     def _member_len(self, key: str, node: NodeKey) -> int:
         """Bytes of a member, with the colon and a comma."""
