@@ -100,6 +100,7 @@ def warm_up(vocabulary: Vocabulary) -> None:
     _close_text(compile_regex(r"ab+|[0-9]{2}", vocabulary))
     _fill(vocabulary)
     rows = rows_of(vocabulary)
+    _ = rows.next_items
     rows.store.reserve(min(max(ROWS_BYTES // (4 * rows.num_words), 1), MAX_RESERVED), rows.num_words)
     _spare_the_collector()
 

@@ -48,7 +48,7 @@ from constrained.grammar.items import ArrayPlan, Repeat
 from constrained.grammar.members import ObjectPlan
 from constrained.grammar.nodes import Node, Nodes
 from constrained.grammar.numerals import numeral, spellings
-from constrained.grammar.string_sets import StringSet
+from constrained.grammar.string_sets import UNBOUNDED, StringSet
 from constrained.options import CompileOptions
 
 INDENT = 2
@@ -313,6 +313,16 @@ class Locals:
         """Whether the value of the item that ends before a local state decides what follows."""
         here = self.states[local]
         return isinstance(here, ArrayNext) and self.array_plans[here.plan].awaits_value(here.standing)
+
+    def takes_any_string_next(self, local: int) -> bool:
+        """Whether a local state is behind an item, and the next one may be any string but finitely many (see `next_items`)."""
+        here = self.states[local]
+        if not isinstance(here, ArrayNext):
+            return False
+        shape = self.array_plans[here.plan].shape
+        if shape.prefix or shape.contains or shape.clauses or shape.repeats:
+            return False
+        return any(s.values is None and s.language is None and s.max_len >= UNBOUNDED for s in self._nodes[shape.rest].strings)
 
     def with_value(self, local: int, value: str) -> int | None:
         """The local state of the next item, when the one just read has this value; None where no item may follow."""

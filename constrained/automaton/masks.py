@@ -145,7 +145,7 @@ class Masks:
         out: list[list[Int32]] = []
         for thread, row in zip(threads, rows, strict=True):
             out.append(self._seen_keys(thread, row, prefix, unsure))
-            unsure += row.notes.unsure
+            unsure += self._unsure(thread, row) if len(state.threads) == 1 else row.notes.unsure
         if len(rows) == 1 and not state.is_accepting and not unsure and not out[0]:
             return rows[0].row
         scratch, base = self._shared.scratches.here(), rows[0].row
@@ -168,6 +168,14 @@ class Masks:
         everything = self._shared.everything.at
         count, one, two = joining.gather(scratch.arena.address, base.at, everything, *base.digest, True)
         return self._row(scratch, base, count, (one, two))
+
+    def _unsure(self, thread: Thread, row: ThreadRow) -> list[Int32]:
+        """The tokens of a thread that must be asked one by one; not those that begin an item which may be any string."""
+        lex, esc, local = thread[0], thread[1], thread[4]
+        if not row.notes.asks or esc or not self._automaton.locals.takes_any_string_next(local):
+            return row.notes.unsure
+        clear = self._shared.next_items.of(in_string=lex >= strings.FREE)
+        return [tokens[~clear[tokens]] for tokens in row.notes.unsure]
 
     def _seen_keys(self, thread: Thread, row: ThreadRow, prefix: bytes, unsure: list[Int32]) -> list[Int32]:
         """The tokens of a thread that end a key which its frame has; `prefix` is the open key as written.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import weakref
+from functools import cached_property
 
 import numpy as np
 
@@ -10,6 +11,7 @@ from constrained.automaton.cuts import Cuts
 from constrained.automaton.gap_rows import GapRows
 from constrained.automaton.language_rows import LanguageRows
 from constrained.automaton.lexemes import PlainLexemes
+from constrained.automaton.next_items import NextItems
 from constrained.automaton.string_rows import StringRows, count_characters
 from constrained.automaton.value_rows import ValueRows
 from constrained.automaton.walking import Scratches
@@ -41,6 +43,11 @@ class VocabularyRows:
         self._cuts: Cuts | None = None
         self.scratches = Scratches(vocabulary.num_words, self.trie.max_depth, self.store.secret)
         self.eos = np.array(sorted(vocabulary.eos_token_ids), np.int32)
+
+    @cached_property
+    def next_items(self) -> NextItems:
+        """The tokens that end an item and at most begin a string."""
+        return NextItems(self.token_bytes)
 
     def cuts(self, lexemes: PlainLexemes) -> Cuts:
         """The shortcuts of walks behind a gap, among the numbers of `lexemes`."""
