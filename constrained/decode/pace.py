@@ -6,12 +6,17 @@ Knows no clock and no sequences: it is told.
 
 from __future__ import annotations
 
+from math import inf
+
 _NEW = 0.25  # the weight of a new time in its running mean
 _OUTLIER = 3.0  # a time counts as this many means at most: a first call may compile, another process may get in the way
 
 
 class Pace:
-    """`most` prefill tokens a step, so few that it takes `stretch` times as long as without them, but never under `least`."""
+    """`most` prefill tokens a step, or so few that it takes `stretch` times as long as without them, but never under `least`.
+
+    An infinite `stretch` leaves `most`, whatever the clock says.
+    """
 
     def __init__(self, most: int, stretch: float, least: int = 8) -> None:
         self._most = most
@@ -22,6 +27,8 @@ class Pace:
 
     def budget(self, num_decoding: int) -> int:
         """Prefill tokens for a step in which so many sequences decode; half of the most while nothing is known."""
+        if self._stretch == inf:
+            return self._most
         quiet = self._quiet_s(num_decoding)
         if quiet is None or self._token is None:
             return max(self._least, self._most // 2)

@@ -6,6 +6,7 @@ import asyncio
 import json
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
+from math import inf
 from typing import Any
 
 import pytest
@@ -24,7 +25,8 @@ BLOCK_BYTES = 2 * 2 * (8 + 8) * 4 * 32
 
 @asynccontextmanager
 async def engine(model: TinyModel, **options: Any) -> AsyncIterator[AsyncEngine]:
-    made = AsyncEngine(model, EngineOptions(**options))
+    """An engine whose steps do not depend on the clock, unless its limits are given."""
+    made = AsyncEngine(model, EngineOptions(**{"limits": SchedulerLimits(stretch=inf), **options}))
     try:
         yield made
     finally:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from math import inf
+
 import pytest
 
 from constrained.decode.pace import Pace
@@ -32,6 +34,12 @@ def test_the_bounds_hold_whatever_was_learned() -> None:
     learn(fast, 1, 1.0, 0.0001)
     assert (slow.budget(1), fast.budget(1)) == (8, 128)
     assert Pace(5, 1.8).budget(1) == 5
+
+
+def test_without_a_stretch_no_clock_counts() -> None:
+    pace = Pace(128, inf)
+    learn(pace, 1, 0.01, 1.0)
+    assert pace.budget(1) == 128
 
 
 def test_the_nearest_batch_that_was_seen_counts() -> None:
