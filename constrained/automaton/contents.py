@@ -166,13 +166,20 @@ class Contents:
 
     def _split(self, spans: tuple[Span, ...], width: int, lead: int) -> dict[int, int]:
         """The bytes that begin the spans, each with the place of what is left of them: `width` more bytes of six bits."""
-        edges: dict[int, list[Span]] = {}
+        rests: dict[int, tuple[Span, ...]] = {}
         size = 1 << (6 * width)
         for low, high, lex in spans:
-            for part in range(low // size, high // size + 1):
-                start = part * size
-                edges.setdefault(lead | part, []).append((max(low - start, 0), min(high - start, size - 1), lex))
-        return {byte: self._inside(tuple(rest), width - 1) for byte, rest in edges.items()}
+            first, last = low // size, high // size
+            whole = ((0, size - 1, lex),)  # of the parts between, which are most, nothing is cut off
+            for part in range(first, last + 1):
+                rest = whole
+                if part in (first, last):
+                    start = part * size
+                    rest = ((max(low - start, 0), min(high - start, size - 1), lex),)
+                byte = lead | part
+                rests[byte] = rests[byte] + rest if byte in rests else rest
+        places = {rest: self._inside(rest, width - 1) for rest in dict.fromkeys(rests.values())}
+        return {byte: places[rest] for byte, rest in rests.items()}
 
     def _inside(self, spans: tuple[Span, ...], width: int) -> int:
         """The place inside a character whose rest, `width + 1` bytes, lies in one of the spans."""

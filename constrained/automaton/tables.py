@@ -104,8 +104,9 @@ class Table:
     def reserve(self, extra: int) -> None:
         """Make room for `extra` more rows."""
         if self.size + extra > self.capacity:
-            grown = np.full((max(2 * self.capacity, self.size + extra), self.columns), -1, np.int32)
+            grown = np.empty((max(2 * self.capacity, self.size + extra), self.columns), np.int32)
             grown[: self.capacity] = self.array  # the kernel may hold scratch rows past `size`
+            grown[self.capacity :] = -1
             self._former.append(self.array)
             self.array, self.cells, self.capacity = grown, _flat(grown), len(grown)
             self._arenas = [entry for entry in self._arenas if entry[0]() is not None]

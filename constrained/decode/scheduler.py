@@ -39,7 +39,7 @@ class SchedulerLimits:
     max_running: int = 32
     prefill_busy: int = 128
     prefill_idle: int = 512
-    stretch: float = 1.8
+    stretch: float = 1.5
 
     def __post_init__(self) -> None:
         for name in ("max_running", "prefill_busy", "prefill_idle"):
