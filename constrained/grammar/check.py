@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 from constrained.errors import SchemaError
@@ -11,7 +11,7 @@ from constrained.grammar import keywords
 from constrained.grammar.format_choice import FormatChoice
 from constrained.grammar.nodes import Nodes
 from constrained.grammar.order import property_order
-from constrained.grammar.schema import SchemaDocument, Subschema
+from constrained.grammar.schema import SchemaDocument, Subschema, escape
 from constrained.options import CompileOptions
 
 Status = Literal["enforced", "annotation", "refused"]
@@ -48,8 +48,14 @@ def check_schema(schema: Any, options: CompileOptions) -> SchemaReport:
             reports += _keywords(sub, formats, options.nullable)
         nodes = Nodes(schema, options)
     except SchemaError as error:
-        return SchemaReport(False, tuple(reports), error=error)
+        return SchemaReport(False, tuple(_with_error(report, error) for report in reports), error=error)
     return SchemaReport(True, tuple(reports), property_order(nodes), nodes[nodes.root].min_len)
+
+
+def _with_error(report: KeywordReport, error: SchemaError) -> KeywordReport:
+    """The report, with what the compile says of its keyword."""
+    is_at_fault = error.keyword is not None and report.pointer == f"{error.pointer}/{escape(error.keyword)}"
+    return replace(report, status="refused", reason=error.message) if is_at_fault else report
 
 
 def _subschemas(document: SchemaDocument, root: Subschema) -> Iterator[Subschema]:

@@ -90,3 +90,18 @@ def test_keywords_of_vocabularies_that_are_not_in_use() -> None:
         "type": "annotation",
         "not": "enforced",
     }
+
+
+def test_what_the_compile_refuses_is_not_called_enforced() -> None:
+    schema = {"properties": {"a/b": {"type": "string", "pattern": "(a)\\1"}}, "required": ["a/b"]}
+    report = check_json_schema(schema)
+    assert not report.supported
+    assert {one.pointer: one.status for one in report.keywords} == {
+        "/properties": "enforced",
+        "/required": "enforced",
+        "/properties/a~1b/type": "enforced",
+        "/properties/a~1b/pattern": "refused",
+    }
+    [refused] = [one for one in report.keywords if one.status == "refused"]
+    assert refused.reason is not None
+    assert "backreferences" in refused.reason
