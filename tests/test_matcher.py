@@ -15,6 +15,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from constrained import CompiledGrammar, Matcher, Vocabulary
+from constrained.errors import FuelError
+from constrained.options import Limits
 from tests.grammars import AWKWARD, awkward_vocabulary, byte_vocabulary, grammar_of, random_choice
 
 PERSON = {
@@ -402,3 +404,15 @@ def test_equal_rows_are_shared_between_grammars_of_a_vocabulary() -> None:
     assert rows[0] is rows[1]
     assert rows[0].words.dtype == np.int32
     assert len(rows[0].words) == byte_vocabulary().num_words
+
+
+def test_alternatives_that_multiply_with_depth_are_an_error_and_not_the_end_of_memory() -> None:
+    arrays = [{"type": "array", "items": {"$ref": "#/$defs/n"}, "maxItems": most} for most in (3, 5)]
+    schema = {"$defs": {"n": {"anyOf": arrays}}, "$ref": "#/$defs/n"}
+    matcher = grammar_of(schema, limits=Limits(max_alternatives=8)).matcher()
+    assert matcher.accept_bytes(b"[[[[")
+    with pytest.raises(FuelError, match="max_alternatives"):
+        matcher.accept_bytes(b"[")
+    assert matcher.text == b"[[[["
+    assert matcher.accept_bytes(b"]]]]")
+    assert matcher.is_accepting

@@ -20,6 +20,7 @@ from constrained.automaton.contents import shared_contents
 from constrained.automaton.lexemes import shared_lexemes
 from constrained.automaton.locals import Locals
 from constrained.automaton.tables import Arena, StringTries
+from constrained.errors import FuelError
 from constrained.grammar import texts
 from constrained.grammar.nodes import Nodes
 from constrained.options import CompileOptions
@@ -82,6 +83,7 @@ class Automaton:
 
     def __init__(self, nodes: Nodes, options: CompileOptions) -> None:
         self.lock = threading.RLock()
+        self._max_threads = 2 * options.limits.max_alternatives
         self._states: dict[tuple[Thread, ...], State] = {}
         self.plain = shared_lexemes()
         self.tries = StringTries()
@@ -287,6 +289,8 @@ class Automaton:
         return (lex, 0, need, room, local, cell)
 
     def _intern(self, threads: list[Thread]) -> State:
+        if len(threads) > self._max_threads:
+            raise FuelError(f"more than {self._max_threads} ways to read the document so far (twice max_alternatives)")
         key = tuple(threads) if len(threads) == 1 else tuple(sorted(set(threads)))
         state = self._states.get(key)
         if state is None:
