@@ -109,7 +109,7 @@ class Automaton:
     @property
     def num_states(self) -> int:
         """How many states, local states and cells there are: what a bound on memory counts."""
-        return len(self._states) + len(self.locals.states) + len(self.cells)
+        return len(self._states) + len(self.locals) + len(self.cells)
 
     def advance(self, state: State, data: bytes, history: bytes | bytearray = b"") -> tuple[State | None, bool]:
         """The state after `data`, or None where it is not allowed; and whether that depends on `history`.
@@ -209,7 +209,7 @@ class Automaton:
                             lex_after = int(self.locals.edges.array[edge, tables.LEX])
                             pending.append(((lex_after, 0, 0, 0, after, cell), position + 1))
                     else:
-                        pending.append((self._follow(edge, cell), position + 1))
+                        pending.append((self._follow(edge, local, cell), position + 1))
             else:
                 content, inside = key_content(data, position, history)
                 depends |= not inside
@@ -279,8 +279,11 @@ class Automaton:
             edge = int(self.locals.edges.array[edge, tables.NEXT])
         return found
 
-    def _follow(self, edge: int, cell: int) -> Thread:
+    def _follow(self, edge: int, here: int, cell: int) -> Thread:
         kind, lex, need, room, local, after, _ = self.locals.edges.array[edge].tolist()
+        if tables.BEHIND in (local, after):
+            behind = self.locals.after(here)
+            local, after = (behind if place == tables.BEHIND else place for place in (local, after))
         if kind == tables.POP:
             local = self.cells.local(cell)
             return (self.locals.entry(local), 0, 0, 0, local, self.cells.parent(cell))

@@ -83,7 +83,7 @@ class Closings:
 
     def _local(self, local: int, seen: frozenset[bytes], history: bytes | bytearray, text: bytes) -> bytes:
         """The shortest rest of a local state's frame, its bracket included; `history` and then `text` led to it."""
-        return self._rest(self._automaton.locals.states[local], seen, history, text)
+        return self._rest(self._automaton.locals.state(local), seen, history, text)
 
     def _rest(self, local: Local, seen: frozenset[bytes], history: bytes | bytearray, text: bytes) -> bytes:
         shortest, here = self._shortest, self._automaton.locals
@@ -212,7 +212,7 @@ class Closings:
         if plan is None:
             end = text + _escaped(rest) + b'"'
             return end + self._local(behind, seen, history, end)
-        of_class = isinstance(colon := self._automaton.locals.states[behind], ObjectColon) and plan.is_of_class(colon.tag)
+        of_class = isinstance(colon := self._automaton.locals.state(behind), ObjectColon) and plan.is_of_class(colon.tag)
         if of_class:
             return self._behind_class(text + _escaped(rest) + b'"', behind, seen, history)
         written = decode_content(open_string(history) + text) + rest
@@ -286,13 +286,13 @@ class Closings:
     def _rest_len(self, local: int) -> int:
         """The length of the rest behind a string; nothing where it depends on the string, but not on which of several."""
         here = self._automaton.locals
-        state = here.states[local]
+        state = here.state(local)
         if isinstance(state, ArrayNext) and here.array_plans[state.plan].awaits_value(state.standing):
             return 0
         return len(self._rest(state, NO_KEYS, b"", b""))
 
     def _plan(self, local: int) -> ObjectPlan | None:
-        state = self._automaton.locals.states[local]
+        state = self._automaton.locals.state(local)
         return self._automaton.locals.plans[state.plan] if isinstance(state, ObjectKey) else None
 
     def _behind(self, local: int, tag: int) -> int:

@@ -145,7 +145,7 @@ def _go(out, thread, num_cells, machine):  # type: ignore[no-untyped-def]  # num
             break
         lex, esc, need, room, local = next_lex, next_esc, next_need, next_room, next_local
         if kind == EDGE:
-            lex, need, room, local, cell, num_cells = follow(edge, cell, edges, cells, num_cells, locals_)
+            lex, need, room, local, cell, num_cells = follow(edge, local, cell, edges, cells, num_cells, locals_)
         out[count] = only
         count += 1
     thread[0], thread[1], thread[2], thread[3], thread[4], thread[5] = lex, esc, need, room, local, cell

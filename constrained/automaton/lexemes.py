@@ -56,6 +56,7 @@ class PlainLexemes:
         self.table = Table(NUM_CLASSES, 1024)
         self._keys: list[PlainKey] = []
         self._index: dict[PlainKey, int] = {}
+        self._begins: dict[PlainKey, tuple[tuple[int, int], ...]] = {}
         self._lock = threading.RLock()
 
     def index(self, key: PlainKey) -> int:
@@ -86,9 +87,14 @@ class PlainLexemes:
                 row[klass] = target
             row[0] = NO if not may_end else VALUE if self._keys[index][0] in ("literal", "number") else YES
 
-    def steps(self, key: PlainKey) -> dict[int, PlainKey]:
-        """The bytes that lead on from a state."""
-        return self._expand(key)[1]
+    def begins(self, key: PlainKey) -> tuple[tuple[int, int], ...]:
+        """The bytes that lead on from a state, each with the index of where it leads."""
+        known = self._begins.get(key)
+        if known is None:
+            known = tuple((byte, self.index(to)) for byte, to in self._expand(key)[1].items())
+            if len(self._begins) < MAX_STATES:
+                self._begins[key] = known
+        return known
 
     def closing(self, index: int) -> bytes:
         """The shortest way to end the lexeme from a state."""

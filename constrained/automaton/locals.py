@@ -1,12 +1,15 @@
 """Local states: what may come next inside one frame, without what lies below it on the stack.
 
 A local state is a frozen value (`Done`, `Value`, `ObjectOpen`, ...) with an index. Its row of edges is made when it is
-first met. Whitespace is a lexeme that stands before the local state; how much of it the layout asks for decides the
-lexeme that each edge enters.
+first met, and shared by local states that differ only in what stands behind them: all values that meet the same node, all
+places before a comma. The places of an object whose members only have to come in their order are laid out at once
+(`automaton.listed`). Whitespace is a lexeme that stands before the local state; how much of it the layout asks for decides
+the lexeme that each edge enters.
 """
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Iterable
 from dataclasses import replace
 
@@ -26,21 +29,27 @@ from constrained.automaton.frames import (
     Value,
 )
 from constrained.automaton.lexemes import PlainKey, PlainLexemes
+from constrained.automaton.listed import Listed
 from constrained.automaton.tables import (
+    AFTER,
+    ANY_TAG,
     ASK,
+    BEHIND,
     CLASS_OF_BYTE,
     DONE,
     EDGE_COLUMNS,
     ENTRY,
     GOTO,
+    HIGH,
     LOCAL_COLUMNS,
+    LOW,
     NOWHERE,
     NUM_CLASSES,
     POP,
     PUSH,
+    ROW,
     TAGS,
     UNRESOLVED,
-    YES,
     StringTries,
     Table,
 )
@@ -48,6 +57,7 @@ from constrained.grammar.items import ArrayPlan, Repeat
 from constrained.grammar.members import ObjectPlan
 from constrained.grammar.nodes import Node, Nodes
 from constrained.grammar.numerals import numeral, spellings
+from constrained.grammar.shapes import NodeKey
 from constrained.grammar.string_sets import UNBOUNDED, StringSet
 from constrained.options import CompileOptions
 
@@ -55,6 +65,7 @@ INDENT = 2
 # (kind, lex, need, room, local, return), as in the edge table; `Edges` come with the byte that each reads.
 Edge = tuple[int, int, int, int, int, int]
 Edges = Iterable[tuple[int, Edge]]
+_POP: Edge = (POP, -1, 0, 0, -1, -1)
 
 
 class Locals:
@@ -77,7 +88,12 @@ class Locals:
         self.info = Table(LOCAL_COLUMNS)
         self.edges = Table(EDGE_COLUMNS, 256)
         self.tags = Table(1, 256)
-        self.states: list[Local] = []
+        self._states: list[Local | None] = []
+        self._listed: list[Listed] = []
+        self._listed_from: list[int] = []
+        self._rows: dict[tuple[NodeKey, int], int] = {}
+        self._edge_index: dict[Edge, int] = {}
+        self._frames: tuple[int, ...] | None = None
         self.plans: list[ObjectPlan] = []
         self.array_plans: list[ArrayPlan] = []
         self._plan_index: dict[ObjectPlan | ArrayPlan, int] = {}
@@ -93,13 +109,23 @@ class Locals:
 
     def index(self, local: Local) -> int:
         """The index of a local state; its row may still be empty."""
-        made = len(self.states)
+        made = len(self._states)
         found = self._index.setdefault(local, made)
         if found == made:
-            self.rows.add()
-            self.states.append(local)
+            self._states.append(local)
             is_done = isinstance(local, Done)
-            self.info.add((self.nothing if is_done else self._gap_lex, -1, int(is_done)))
+            after = local.after if isinstance(local, Value) else -1
+            self.info.add((self.nothing if is_done else self._gap_lex, -1, int(is_done), UNRESOLVED, after, 0, ANY_TAG))
+        return found
+
+    def __len__(self) -> int:
+        return len(self._states)
+
+    def state(self, index: int) -> Local:
+        """The local state of an index."""
+        found = self._states[index]
+        if found is None:
+            found = self._states[index] = self._listed[bisect_right(self._listed_from, index) - 1].state(index)
         return found
 
     def entry(self, index: int) -> int:
@@ -113,6 +139,10 @@ class Locals:
     def is_key(self, index: int) -> bool:
         """Whether a key is being read at this local state."""
         return self.info.cells[index * LOCAL_COLUMNS + TAGS] >= 0
+
+    def after(self, index: int) -> int:
+        """What stands `BEHIND` a local state, for edges that others share."""
+        return self.info.cells[index * LOCAL_COLUMNS + AFTER]
 
     def plan(self, plan: ObjectPlan) -> int:
         """The index of the plan of an object shape."""
@@ -136,21 +166,60 @@ class Locals:
     # -- rows
 
     def resolve(self, index: int) -> None:
-        """Fill the row of a local state."""
-        first = index * NUM_CLASSES
-        if self.rows.cells[first] != UNRESOLVED:
-            return
-        edges = list(self._edges(self.states[index]))
-        cells, size = self.rows.cells, self.edges.size
-        values: list[int] = []
+        """Give a local state its row of edges."""
+        if self.info.cells[index * LOCAL_COLUMNS + ROW] == UNRESOLVED:
+            row = self._row_of(index, self.state(index))
+            self.info.cells[index * LOCAL_COLUMNS + ROW] = row
+
+    def _row_of(self, index: int, local: Local) -> int:
+        match local:
+            case Value(node, _, depth):
+                return self._value_row(node, depth)
+            case ObjectOpen(plan, depth) if self._lays_out(self.plans[plan]):
+                return self._listed_open(index, plan)
+            case ObjectKey() if (listed := self._listed_at(index)) is not None:
+                return self._listed_key(listed, index, local)
+            case ArrayItem(plan, standing, depth) if len(options := self.array_plans[plan].choices(standing)) == 1:
+                self._set_after(index, self.index(ArrayNext(plan, options[0][1], depth)))
+                return self._value_row(options[0][0], depth)
+            case ArrayOpen(plan, depth) if not self._indented:
+                return self._array_open_row(index, plan)
+        return self._add_row(self._edges(local))
+
+    def _set_after(self, index: int, after: int) -> None:
+        self.info.cells[index * LOCAL_COLUMNS + AFTER] = after
+
+    def _value_row(self, node: NodeKey, depth: int) -> int:
+        """The row of all values that meet a node."""
+        row = self._rows.get((node, depth))
+        if row is None:
+            row = self._rows[node, depth] = self._add_row(self._value(self._nodes[node], BEHIND, depth))
+        return row
+
+    def _add_row(self, edges: Edges) -> int:
+        edges = list(edges)  # which may make other rows
+        row = self.rows.add()
+        first, cells, known = row * NUM_CLASSES, self.rows.cells, self._edge_index
         for byte, edge in edges:
             place = first + CLASS_OF_BYTE[byte]
-            values += edge
-            values.append(cells[place])
-            cells[place] = size
-            size += 1
-        self.edges.extend(values)
-        cells[first] = YES
+            before = cells[place]
+            if before >= 0:  # one of several: none of them is shared
+                if self._is_shared(before):
+                    before = self.edges.add((*self._edge(before), -1))
+                cells[place] = self.edges.add((*edge, before))
+                continue
+            found = known.get(edge)
+            if found is None:
+                found = known[edge] = self.edges.add((*edge, -1))
+            cells[place] = found
+        return row
+
+    def _edge(self, index: int) -> Edge:
+        kind, lex, need, room, local, back = self.edges.cells[index * EDGE_COLUMNS : (index + 1) * EDGE_COLUMNS - 1]
+        return kind, lex, need, room, local, back
+
+    def _is_shared(self, index: int) -> bool:
+        return self._edge_index.get(self._edge(index)) == index
 
     def _edges(self, local: Local) -> Edges:
         """The edges of a local state: (byte, (kind, lex, need, room, local, return))."""
@@ -172,7 +241,7 @@ class Locals:
             case ArrayNext():
                 return self._array_next(local)
             case Close(byte, _):
-                return [(byte, (POP, -1, 0, 0, -1, -1))]
+                return [(byte, _POP)]
             case Done():
                 return []
 
@@ -197,11 +266,11 @@ class Locals:
                 written = (spellings(value, notation, plain=numbers.plain) for value in numbers.values)
                 literal |= {text.encode() for texts_ in written for text in texts_}
                 continue
-            for byte, place in numeral(numbers, notation).steps.items():
-                yield byte, self._go(after, ("number", place))
+            for byte, lex in self._plain.begins(("number", numeral(numbers, notation))):
+                yield byte, (GOTO, lex, 0, 0, after, -1)
         if literal:
-            for byte, key in self._plain.steps(lexemes.literal(*literal)).items():
-                yield byte, self._go(after, key)
+            for byte, lex in self._plain.begins(lexemes.literal(*literal)):
+                yield byte, (GOTO, lex, 0, 0, after, -1)
         inner = depth + 1 if self._indented else 0
         for shape in node.arrays:
             opened = self.index(ArrayOpen(self.array_plan(self._nodes.array_plan(shape)), inner))
@@ -285,9 +354,12 @@ class Locals:
 
     def behind(self, local: int, tag: int) -> int:
         """The local state behind a string that ends with `tag`, read at a local state; NOWHERE where it may not end so."""
-        base = self.info.cells[local * LOCAL_COLUMNS + TAGS]
+        at, cells = local * LOCAL_COLUMNS, self.info.cells
+        base = cells[at + TAGS]
         if base < 0:
             return local
+        if tag != strings.FREE_TAG and not cells[at + LOW] <= tag <= cells[at + HIGH]:
+            return NOWHERE
         if self.tags.cells[base + tag] < NOWHERE:
             self.resolve_key(base + tag)
         return self.tags.cells[base + tag]
@@ -296,14 +368,14 @@ class Locals:
         """Make the place behind a name, which a row of the table of tags is to hold."""
         local = _later(self.tags.cells[slot])
         if local >= 0:
-            here, tag = self.states[local], slot - self.info.cells[local * LOCAL_COLUMNS + TAGS]
+            here, tag = self.state(local), slot - self.info.cells[local * LOCAL_COLUMNS + TAGS]
             assert isinstance(here, ObjectKey)
             colon = self.tags.cells[slot] = self.index(ObjectColon(here.plan, tag, here.progress, here.depth))
             self.resolve(colon)
 
     def with_key(self, local: int, content: bytes) -> int | None:
         """The local state behind a key of a class, with the key among those seen; None for any other key."""
-        here = self.states[local]
+        here = self._states[local]  # one that is laid out is of no class
         if not isinstance(here, ObjectColon) or not self.plans[here.plan].is_of_class(here.tag):
             return None
         progress = replace(here.progress, seen=here.progress.seen | {content.decode()})
@@ -311,12 +383,12 @@ class Locals:
 
     def awaits_value(self, local: int) -> bool:
         """Whether the value of the item that ends before a local state decides what follows."""
-        here = self.states[local]
+        here = self._states[local]
         return isinstance(here, ArrayNext) and self.array_plans[here.plan].awaits_value(here.standing)
 
     def takes_any_string_next(self, local: int) -> bool:
         """Whether a local state is behind an item, and the next one may be any string but finitely many (see `next_items`)."""
-        here = self.states[local]
+        here = self._states[local]
         if not isinstance(here, ArrayNext):
             return False
         shape = self.array_plans[here.plan].shape
@@ -326,18 +398,61 @@ class Locals:
 
     def with_value(self, local: int, value: str) -> int | None:
         """The local state of the next item, when the one just read has this value; None where no item may follow."""
-        here = self.states[local]
+        here = self._states[local]
         assert isinstance(here, ArrayNext)  # only its comma is an ASK edge
         standing = here.standing.with_value(value)
         if not self.array_plans[here.plan].choices(standing):
             return None
         return self.index(ArrayItem(here.plan, standing, here.depth))
 
+    # -- objects that are laid out at once
+
+    def _lays_out(self, plan: ObjectPlan) -> bool:
+        return plan.is_listed and not self._indented
+
+    def _listed_at(self, index: int) -> Listed | None:
+        """The object to whose places, laid out at once, a local state belongs."""
+        at = bisect_right(self._listed_from, index) - 1
+        return self._listed[at] if at >= 0 and index in self._listed[at] else None
+
+    def _listed_open(self, index: int, plan_index: int) -> int:
+        """The row behind an opening brace; lays out all places of the object."""
+        plan = self.plans[plan_index]
+        listed = Listed(plan, plan_index, len(self._states))
+        self._listed.append(listed)
+        self._listed_from.append(listed.first)
+        self._states += [None] * len(listed)
+        free = self._key_row(self._open_key(plan_index)) if listed.has_free else UNRESOLVED
+        listed.lay_out(self.info, self.tags, self._gap_lex, self._frame_rows(), free)
+        key = listed.key(0)
+        self._set_after(index, key)
+        self.resolve(key)
+        row = self.info.cells[key * LOCAL_COLUMNS + ROW]
+        return self._beside(row, ord("}"), can_close=plan.may_close(plan.start))
+
+    def _listed_key(self, listed: Listed, index: int, here: ObjectKey) -> int:
+        """The row before a key of an object that is laid out, where only names may come."""
+        tags = self.plans[here.plan].candidates(here.progress)
+        return self._key_row(self._closed_key(here.plan, tuple(tags))) if tags else self._add_row([])
+
+    def _key_row(self, lex: int) -> int:
+        return self._add_row([(strings.QUOTE, (GOTO, lex, 0, strings.UNBOUNDED, BEHIND, -1))])
+
+    def _frame_rows(self) -> tuple[int, ...]:
+        """Shared rows: before a colon, before a comma or brace, before a comma, before a brace."""
+        if self._frames is None:
+            go: Edge = (GOTO, self._gap_lex, 0, 0, BEHIND, -1)
+            comma, brace = (ord(","), go), (ord("}"), _POP)
+            self._frames = tuple(self._add_row(edges) for edges in ([(ord(":"), go)], [comma, brace], [comma], [brace]))
+        return self._frames
+
+    # -- objects, place by place
+
     def _object_open(self, plan_index: int, depth: int) -> Edges:
         plan = self.plans[plan_index]
         first = ObjectKey(plan_index, plan.start, depth)
         if plan.may_close(plan.start):
-            yield ord("}"), (POP, -1, 0, 0, -1, -1)
+            yield ord("}"), _POP
         if plan.may_continue(plan.start):
             if self._indented:
                 yield ord("\n"), self._go(self.index(first), self._indent(depth))
@@ -362,12 +477,35 @@ class Locals:
     def _close(self, byte: int, depth: int) -> tuple[int, Edge]:
         if self._indented:
             return ord("\n"), self._go(self.index(Close(byte, depth)), self._indent(depth - 1))
-        return byte, (POP, -1, 0, 0, -1, -1)
+        return byte, _POP
+
+    def _array_open_row(self, index: int, plan_index: int) -> int:
+        """The row behind an opening bracket, compact: that of the first item, and the closing bracket."""
+        plan = self.array_plans[plan_index]
+        options = plan.choices(plan.start)
+        if len(options) != 1:
+            return self._add_row(self._array_open(plan_index, 0))
+        node, standing = options[0]
+        after = self.index(ArrayNext(plan_index, standing, 0))
+        self._set_after(index, after)
+        self.resolve(after)
+        return self._beside(self._value_row(node, 0), ord("]"), can_close=plan.may_close(plan.start))
+
+    def _beside(self, row: int, byte: int, *, can_close: bool) -> int:
+        """A row, and beside it the closing bracket `byte` where it may come."""
+        if not can_close:
+            return row
+        made, size = self._add_row([(byte, _POP)]), NUM_CLASSES
+        cells, closing = self.rows.cells, CLASS_OF_BYTE[byte]
+        for klass in range(1, size):
+            if klass != closing:
+                cells[made * size + klass] = cells[row * size + klass]
+        return made
 
     def _array_open(self, plan_index: int, depth: int) -> Edges:
         plan = self.array_plans[plan_index]
         if plan.may_close(plan.start):
-            yield ord("]"), (POP, -1, 0, 0, -1, -1)
+            yield ord("]"), _POP
         if plan.choices(plan.start):
             first = ArrayItem(plan_index, plan.start, depth)
             if self._indented:

@@ -20,20 +20,27 @@ EDGE, KEY_EXIT, NEW_LEX, NEW_LOCAL, NEW_CONTENT, NEW_KEY = 3, 4, 5, 6, strings.N
 
 
 @kernel
+def place_behind(local, tag, locals_, tags):  # type: ignore[no-untyped-def]  # numba
+    """The local state behind a key with `tag` that is read at `local`; NOWHERE, or less where it is not made yet."""
+    if tag != FREE_TAG and (tag < locals_[local, tables.LOW] or tag > locals_[local, tables.HIGH]):
+        return tables.NOWHERE
+    return tags[locals_[local, tables.TAGS] + tag, 0]
+
+
+@kernel
 def step(byte, lex, esc, need, room, local, plain, local_rows, locals_, tags, tries, dfa, ranges):  # type: ignore[no-untyped-def]  # numba
     """One byte: (result, lex, esc, need, room, local, which); `which` is an edge, or the place that is not filled in."""
     if lex >= strings.FREE:
         result, lex, esc, need, room, tag = step_string(byte, lex, esc, need, room, tries, dfa, ranges)
         if result != EXIT:
             return result, lex, esc, need, room, local, lex & INDEX
-        base = locals_[local, tables.TAGS]
-        if base < 0:
+        if locals_[local, tables.TAGS] < 0:
             return ALIVE, locals_[local, tables.ENTRY], 0, 0, 0, local, -1
-        behind = tags[base + tag, 0]
+        behind = place_behind(local, tag, locals_, tags)
         if behind < 0:
             if behind == tables.NOWHERE:
                 return DEAD, lex, 0, 0, 0, local, -1
-            return NEW_KEY, lex, 0, 0, 0, local, base + tag
+            return NEW_KEY, lex, 0, 0, 0, local, locals_[local, tables.TAGS] + tag
         local = behind
         is_free = tag == FREE_TAG or lex >= strings.DFA
         return (KEY_EXIT if is_free else ALIVE), locals_[local, tables.ENTRY], 0, 0, 0, local, -1
@@ -53,32 +60,30 @@ def step(byte, lex, esc, need, room, local, plain, local_rows, locals_, tags, tr
             return ALIVE, PLAIN | gap, 0, 0, 0, local, -1
     if may_end == tables.NO:
         return DEAD, lex, 0, 0, 0, local, -1
-    if local_rows[local, 0] == tables.UNRESOLVED:
+    row = locals_[local, tables.ROW]
+    if row == tables.UNRESOLVED:
         return NEW_LOCAL, lex, 0, 0, 0, local, local
-    edge = local_rows[local, klass]
+    edge = local_rows[row, klass]
     return (EDGE if edge >= 0 else DEAD), lex, 0, 0, 0, local, edge
 
 
 @kernel
-def follow(edge, cell, edges, cells, num_cells, locals_):  # type: ignore[no-untyped-def]  # numba
-    """One edge of a local state: (lex, need, room, local, cell, num_cells)."""
+def follow(edge, here, cell, edges, cells, num_cells, locals_):  # type: ignore[no-untyped-def]  # numba
+    """One edge of the local state `here`: (lex, need, room, local, cell, num_cells)."""
     kind = edges[edge, tables.KIND]
     if kind == tables.POP:
         local = cells[cell, tables.RETURN_LOCAL]
         return locals_[local, tables.ENTRY], 0, 0, local, cells[cell, tables.PARENT], num_cells
     if kind == tables.PUSH:
         cells[num_cells, tables.PARENT] = cell
-        cells[num_cells, tables.RETURN_LOCAL] = edges[edge, tables.RETURN]
+        back = edges[edge, tables.RETURN]
+        cells[num_cells, tables.RETURN_LOCAL] = back if back != tables.BEHIND else locals_[here, tables.AFTER]
         cell = num_cells
         num_cells += 1
-    return (
-        edges[edge, tables.LEX],
-        edges[edge, tables.NEED],
-        edges[edge, tables.ROOM],
-        edges[edge, tables.LOCAL],
-        cell,
-        num_cells,
-    )
+    local = edges[edge, tables.LOCAL]
+    if local == tables.BEHIND:
+        local = locals_[here, tables.AFTER]
+    return edges[edge, tables.LEX], edges[edge, tables.NEED], edges[edge, tables.ROOM], local, cell, num_cells
 
 
 @kernel
@@ -117,7 +122,7 @@ def run(machine, position, stop, num_cells, lex, esc, need, room, local, cell): 
             if edges[which, tables.NEXT] >= 0 or edges[which, tables.KIND] == tables.ASK or num_cells >= limit:
                 break
             esc = 0
-            lex, need, room, local, cell, num_cells = follow(which, cell, edges, cells, num_cells, locals_)
+            lex, need, room, local, cell, num_cells = follow(which, local, cell, edges, cells, num_cells, locals_)
             result = ALIVE
         elif result == ALIVE or result == KEY_EXIT:
             lex, esc, need, room, local = lex2, esc2, need2, room2, local2

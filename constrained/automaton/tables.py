@@ -27,20 +27,24 @@ for _index, _byte in enumerate(CLASS_BYTES):
 CLASS_OF_BYTE = BYTE_CLASS.tolist()
 
 # Column 0 of a lexeme row: may the lexeme end here without reading on? A VALUE that ends may have a gap behind it.
-# Column 0 of a local row: is the row filled?
 UNRESOLVED, NO, YES, VALUE = -1, 0, 1, 2
 
-# Columns of the local table.
-ENTRY, TAGS, DONE = range(3)
+# Columns of the local table: the lexeme before it; where its tags are (-1: it reads no key); whether the document may end; its
+# row of edges (UNRESOLVED: not made yet), which others may share; what stands `BEHIND` it; between which tags of names a key
+# may end there.
+ENTRY, TAGS, DONE, ROW, AFTER, LOW, HIGH = range(7)
+ANY_TAG = 1 << 30
 # What the table of tags holds where no key may end; what is less is a place that is not made yet (`Locals.resolve_key`).
 NOWHERE = -1
 # Columns of the edge table.
 KIND, LEX, NEED, ROOM, LOCAL, RETURN, NEXT = range(7)
+# A local state of an edge: that in the column AFTER of the local state which takes it.
+BEHIND = -2
 # ASK goes on like GOTO, but where to depends on the item just read: Python decides, and LOCAL leads wherever any value could.
 GOTO, PUSH, POP, ASK = range(4)
 # Columns of the cell table; DEPTH is how many frames are open.
 PARENT, RETURN_LOCAL, DEPTH = range(3)
-LOCAL_COLUMNS, EDGE_COLUMNS, CELL_COLUMNS = 3, 7, 3
+LOCAL_COLUMNS, EDGE_COLUMNS, CELL_COLUMNS = 7, 7, 3
 
 # Slots of an arena: the tables of an automaton; or the scratch of its kernels, with what fits in.
 PLAIN, LOCAL_ROWS, LOCALS, EDGES, TAG_ROWS, TRIES, LANGUAGES, RANGES, CELLS = range(9)

@@ -17,6 +17,7 @@ from constrained.automaton.stepping import (
     NEW_LEX,
     NEW_LOCAL,
     follow,
+    place_behind,
     step,
     tables_of,
 )
@@ -64,15 +65,15 @@ def _find(byte, first, stop, edge_byte):  # type: ignore[no-untyped-def]  # numb
 
 
 @kernel
-def _takes(klass, lex, gap, may_end, local, plain, local_rows):  # type: ignore[no-untyped-def]  # numba
+def _takes(klass, lex, gap, may_end, row, plain, local_rows):  # type: ignore[no-untyped-def]  # numba
     """Whether a plain lexeme goes on by a class (ALIVE), or an edge of the local state does (EDGE)."""
     if plain[lex, klass] >= 0 or (gap >= 0 and plain[gap, klass] >= 0):
         return ALIVE
     if may_end == tables.NO:
         return DEAD
-    if local_rows[local, 0] == tables.UNRESOLVED:
+    if row == tables.UNRESOLVED:
         return NEW_LOCAL
-    return EDGE if local_rows[local, klass] >= 0 else DEAD
+    return EDGE if local_rows[row, klass] >= 0 else DEAD
 
 
 @kernel
@@ -81,11 +82,11 @@ def _plain_branches(lex, local, first, stop, edge_byte, plain, local_rows, local
     if may_end == tables.UNRESOLVED:
         return NEW_LEX, lex, 0
     gap = locals_[local, tables.ENTRY] if may_end == tables.VALUE else -1
-    count = top
+    count, row = top, locals_[local, tables.ROW]
     if stop - first <= FEW:
         for edge in range(first, stop):
             klass = BYTE_CLASS[edge_byte[edge]]
-            taken = _takes(klass, lex, gap, may_end, local, plain, local_rows) if klass > 0 else DEAD
+            taken = _takes(klass, lex, gap, may_end, row, plain, local_rows) if klass > 0 else DEAD
             if taken == NEW_LOCAL:
                 return NEW_LOCAL, local, 0
             if taken != DEAD:
@@ -93,7 +94,7 @@ def _plain_branches(lex, local, first, stop, edge_byte, plain, local_rows, local
                 count += 1
         return ALIVE, top, count
     for klass in range(1, NUM_CLASSES):
-        taken = _takes(klass, lex, gap, may_end, local, plain, local_rows)
+        taken = _takes(klass, lex, gap, may_end, row, plain, local_rows)
         if taken != DEAD:
             edge = _find(BYTE_OF_CLASS[klass], first, stop, edge_byte)
             if edge >= 0:
@@ -142,9 +143,10 @@ def _branches(  # type: ignore[no-untyped-def]  # numba
             return NEW_CONTENT, lex & INDEX, 0
     elif lex >= strings.TRIE and esc == 0:
         if not named and tries[lex & INDEX, strings.TAG] >= 0 and locals_[local, tables.TAGS] >= 0:
-            slot = locals_[local, tables.TAGS] + tries[lex & INDEX, strings.TAG]
-            if tags[slot, 0] < tables.NOWHERE and _find(strings.QUOTE, first, stop, edge_byte) >= 0:
-                return NEW_KEY, slot, 0
+            tag = tries[lex & INDEX, strings.TAG]
+            behind = place_behind(local, tag, locals_, tags)
+            if behind < tables.NOWHERE and _find(strings.QUOTE, first, stop, edge_byte) >= 0:
+                return NEW_KEY, locals_[local, tables.TAGS] + tag, 0
         if not named and tries[lex & INDEX, strings.FALLBACK]:
             return EXIT, first, stop
         return _name_branches(lex & INDEX, first, stop, edge_byte, tries, listed, top)
@@ -304,13 +306,13 @@ def walk(  # type: ignore[no-untyped-def]  # numba
                         return KEYS_FULL, num_pending, num_keys, num_cells, left
                     keys[num_keys, 0], keys[num_keys, 1], keys[num_keys, 2], keys[num_keys, 3] = child, -1, ASKED, cell
                     num_keys += 1
-                further, esc = which, 0
+                further, esc, at = which, 0, local
                 while True:
                     if num_cells >= max_cells:
                         return CELLS_FULL, num_pending, num_keys, num_cells, left
                     if edges[further, tables.KIND] == tables.POP and before < own_cells:
                         left = max(left, cells[own, tables.DEPTH] - cells[before, tables.DEPTH] + 1)
-                    lex, need, room, local, cell, num_cells = follow(further, before, edges, cells, num_cells, locals_)
+                    lex, need, room, local, cell, num_cells = follow(further, at, before, edges, cells, num_cells, locals_)
                     further = edges[further, tables.NEXT]
                     if further < 0:
                         break
@@ -420,7 +422,7 @@ def settle_names(machine, scratch, trie, lex, local, cell):  # type: ignore[no-u
         if code == strings.QUOTE and esc == 0 and tag != FREE_TAG and tag != strings.NO_TAG:
             for i in range(first[child], first[end[child]]):
                 words[ids[i] >> 5] &= ~(np.int32(1) << np.int32(ids[i] & 31))
-            behind = tables.NOWHERE if tag < 0 else tags[base + tag, 0] if base >= 0 else local
+            behind = tables.NOWHERE if tag < 0 else place_behind(local, tag, locals_, tags) if base >= 0 else local
             if behind != tables.NOWHERE:
                 if count >= max_items:
                     return -1, 0

@@ -115,6 +115,24 @@ class ObjectPlan:
         """The properties, then the classes of all other keys."""
         return (key for key in (*self._by_tag[1:], self._free) if key is not None)
 
+    @property
+    def is_listed(self) -> bool:
+        """Whether only properties and free keys may come, in their order, and nothing but which of them came decides."""
+        return self.is_plain and not self._any_order and len(self._by_tag) == len(self.names) + 1
+
+    def is_alive(self, tag: int) -> bool:
+        """Whether some value can be that of a key with `tag`, where there is such a key."""
+        key = self._by_tag[tag]
+        return key is not None and not self._nodes.is_empty(key.node)
+
+    def is_required(self, tag: int) -> bool:
+        """Whether the property with `tag` must be there."""
+        return self._required[tag - 1]
+
+    def node(self, tag: int) -> NodeKey:
+        """What the value of a key with `tag` must meet."""
+        return self._key(tag).node
+
     # -- what may come
 
     def may_close(self, progress: Progress) -> bool:
@@ -160,7 +178,7 @@ class ObjectPlan:
         if known is None:
             after = self._after(progress, tag)
             if self.is_plain:
-                node = self._node(tag)
+                node = self.node(tag)
                 known = [] if self._nodes.is_empty(node) else [(node, after)]
             else:
                 claims = self._claims(progress.owed, tag)
@@ -181,10 +199,7 @@ class ObjectPlan:
     def free_tags(self) -> dict[str, int]:
         """The tag of each property that some value can fill."""
         tags = range(1, len(self.names) + 1)
-        return {name: tag for name, tag in zip(self.names, tags, strict=True) if not self._nodes.is_empty(self._node(tag))}
-
-    def _node(self, tag: int) -> NodeKey:
-        return self._key(tag).node
+        return {name: tag for name, tag in zip(self.names, tags, strict=True) if not self._nodes.is_empty(self.node(tag))}
 
     def _left(self, progress: Progress) -> Iterator[int]:
         if not self._any_order:
@@ -202,7 +217,7 @@ class ObjectPlan:
 
     def _has_choice(self, progress: Progress, tag: int) -> bool:
         if self.is_plain:
-            return not self._nodes.is_empty(self._node(tag))
+            return not self._nodes.is_empty(self.node(tag))
         return bool(self.choices(progress, tag))
 
     def _after(self, progress: Progress, tag: int) -> Progress:
@@ -272,7 +287,7 @@ class ObjectPlan:
         """The shortest member of a property, with its length."""
         known = self._ending_members.get(index)
         if known is None:
-            name, node = self.names[index], self._node(index + 1)
+            name, node = self.names[index], self.node(index + 1)
             known = Member(index + 1, name, node), self._member_len(name, node)
             if self._settled:
                 self._ending_members[index] = known
