@@ -47,7 +47,7 @@ class Matcher:
 
         EOS bits are set where the document may end.
         """
-        bitmask[row] = self.mask_row().words
+        self.mask_row().fill(bitmask, row)
 
     def mask_row(self) -> MaskRow:
         """The allowed tokens as a shared, read-only row with an id (see `MaskRow`)."""
@@ -283,7 +283,7 @@ class Matcher:
 
     def fill_closing_bitmask(self, bitmask: NDArray[np.int32], row: int, budget: int | None = None) -> None:
         """Write `closing_row(budget)` into `bitmask[row]`."""
-        bitmask[row] = self.closing_row(budget).words
+        self.closing_row(budget).fill(bitmask, row)
 
     def _planned(self) -> tuple[Spelling, int] | None:
         """The plan and the place in it, where it was made on the way here and followed since."""

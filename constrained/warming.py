@@ -9,6 +9,8 @@ from __future__ import annotations
 import gc
 from typing import Any
 
+import numpy as np
+
 from constrained.automaton.cuts import ASKED_BEFORE
 from constrained.automaton.strings import AFTER_BACKSLASH, FIRST_UNIT, FREE, MODE_SHIFT
 from constrained.automaton.vocabulary_rows import rows_of
@@ -154,8 +156,10 @@ def _close_text(grammar: CompiledGrammar) -> None:
 def _read(grammar: CompiledGrammar) -> None:
     """Through the document byte by byte, with every mask on the way; then in steps of some bytes."""
     matcher = grammar.matcher()
+    bitmask = np.empty((1, grammar.vocabulary.num_words), np.int32)
     for i in range(len(_DOCUMENT)):
-        _ = matcher.mask_row(), matcher.forced_tokens(), matcher.min_tokens_to_end
+        matcher.fill_bitmask(bitmask, 0)
+        _ = matcher.forced_tokens(), matcher.min_tokens_to_end
         matcher.accept_bytes(_DOCUMENT[i : i + 1])
     matcher.rollback(len(_DOCUMENT) // 2)
     matcher.accept_bytes(_DOCUMENT[len(matcher.text) :])

@@ -12,7 +12,7 @@ import numpy as np
 from constrained.automaton import tables
 from constrained.automaton.tables import BLOCK_SHIFT
 from constrained.automaton.trie_walk import FINISHED, walk
-from constrained.tokens.jit import int32_array, int64_array, kernel, uint8_array
+from constrained.tokens.jit import int32_array, int32_table, int64_array, kernel, uint8_array
 from constrained.tokens.rows import hashed
 
 
@@ -45,7 +45,7 @@ def gather(scratch, base, under, one, two, instead):  # type: ignore[no-untyped-
     """
     here, before, mask = int64_array(scratch), int32_array(base), int32_array(under)
     words, touched = int32_array(here[tables.WORDS]), uint8_array(here[tables.TOUCHED])
-    entry_at, entry_words = int32_array(here[tables.ENTRY_AT]), int32_array(here[tables.ENTRY_WORDS])
+    entries = int32_table(here[tables.ENTRIES], 2)
     num_words, secret = here[tables.NUM_WORDS], here[tables.SECRET]
     first, second = np.uint64(one), np.uint64(two)
     count = 0
@@ -60,7 +60,7 @@ def gather(scratch, base, under, one, two, instead):  # type: ignore[no-untyped-
             if not instead:
                 word |= before[at]
             if word != before[at]:
-                entry_at[count], entry_words[count] = at, word
+                entries[count, 0], entries[count, 1] = at, word
                 count += 1
                 first, second = _replaced(at, before[at], word, secret, first, second)
     return count, np.int64(first), np.int64(second)

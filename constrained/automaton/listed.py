@@ -14,6 +14,7 @@ from constrained.automaton.frames import Local, ObjectColon, ObjectKey, ObjectNe
 from constrained.automaton.strings import FREE_TAG
 from constrained.automaton.tables import Table
 from constrained.grammar.members import ObjectPlan, Progress
+from constrained.grammar.shapes import NodeKey
 from constrained.tokens.jit import kernel
 
 ALIVE, REQUIRED = 1, 2
@@ -24,15 +25,12 @@ class Listed:
     """The local states `first` to `first + len(self)`, which are the places of one object in the compact layout."""
 
     def __init__(self, plan: ObjectPlan, plan_index: int, first: int) -> None:
-        self._plan, self._index, self.first = plan, plan_index, first
+        self._plan, self.plan_index, self.first = plan, plan_index, first
         self._num_each = len(plan.names) + 1
         self.has_free = plan.is_alive(FREE_TAG)
 
     def __len__(self) -> int:
         return NUM_KINDS * self._num_each
-
-    def __contains__(self, index: int) -> bool:
-        return self.first <= index < self.first + len(self)
 
     def key(self, position: int) -> int:
         """The local state before a key, when `position` properties are past."""
@@ -42,13 +40,22 @@ class Listed:
         """What a local state stands for."""
         kind, number = divmod(index - self.first, self._num_each)
         if kind == KEY:
-            return ObjectKey(self._index, Progress(number), 0)
+            return ObjectKey(self.plan_index, Progress(number), 0)
         if kind == NEXT:
-            return ObjectNext(self._index, Progress(number), 0)
+            return ObjectNext(self.plan_index, Progress(number), 0)
         past = number or self._num_each - 1  # behind the member
         if kind == COLON:
-            return ObjectColon(self._index, number, Progress(number - 1 if number else past), 0)
+            return ObjectColon(self.plan_index, number, Progress(number - 1 if number else past), 0)
         return Value(self._plan.node(number), self.first + NEXT * self._num_each + past, 0)
+
+    def node(self, index: int) -> NodeKey | None:
+        """What the value must meet that comes at a local state; None where a key comes."""
+        kind, number = divmod(index - self.first, self._num_each)
+        return self._plan.node(number) if kind == VALUE else None
+
+    def alive(self, first: int, last: int) -> tuple[int, ...]:
+        """The tags from `first` to `last` that some value can fill."""
+        return tuple(tag for tag in range(first, last + 1) if self._plan.is_alive(tag))
 
     def lay_out(self, info: Table, tags: Table, entry: int, rows: tuple[int, ...], open_row: int) -> None:
         """Write the places into the table of local states, and where keys lead into that of tags.

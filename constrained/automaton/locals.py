@@ -125,7 +125,7 @@ class Locals:
         """The local state of an index."""
         found = self._states[index]
         if found is None:
-            found = self._states[index] = self._listed[bisect_right(self._listed_from, index) - 1].state(index)
+            found = self._states[index] = self._listed_at(index).state(index)
         return found
 
     def entry(self, index: int) -> int:
@@ -168,7 +168,8 @@ class Locals:
     def resolve(self, index: int) -> None:
         """Give a local state its row of edges."""
         if self.info.cells[index * LOCAL_COLUMNS + ROW] == UNRESOLVED:
-            row = self._row_of(index, self.state(index))
+            local = self._states[index]
+            row = self._listed_row(index) if local is None else self._row_of(index, local)
             self.info.cells[index * LOCAL_COLUMNS + ROW] = row
 
     def _row_of(self, index: int, local: Local) -> int:
@@ -177,8 +178,6 @@ class Locals:
                 return self._value_row(node, depth)
             case ObjectOpen(plan, depth) if self._lays_out(self.plans[plan]):
                 return self._listed_open(index, plan)
-            case ObjectKey() if (listed := self._listed_at(index)) is not None:
-                return self._listed_key(listed, index, local)
             case ArrayItem(plan, standing, depth) if len(options := self.array_plans[plan].choices(standing)) == 1:
                 self._set_after(index, self.index(ArrayNext(plan, options[0][1], depth)))
                 return self._value_row(options[0][0], depth)
@@ -410,10 +409,19 @@ class Locals:
     def _lays_out(self, plan: ObjectPlan) -> bool:
         return plan.is_listed and not self._indented
 
-    def _listed_at(self, index: int) -> Listed | None:
+    def _listed_at(self, index: int) -> Listed:
         """The object to whose places, laid out at once, a local state belongs."""
-        at = bisect_right(self._listed_from, index) - 1
-        return self._listed[at] if at >= 0 and index in self._listed[at] else None
+        return self._listed[bisect_right(self._listed_from, index) - 1]
+
+    def _listed_row(self, index: int) -> int:
+        """The row before a value of an object that is laid out, or before a key where only names may come."""
+        listed = self._listed_at(index)
+        node = listed.node(index)
+        if node is not None:
+            return self._value_row(node, 0)
+        at, cells = index * LOCAL_COLUMNS, self.info.cells
+        tags = listed.alive(cells[at + LOW], cells[at + HIGH])
+        return self._key_row(self._closed_key(listed.plan_index, tags)) if tags else self._add_row([])
 
     def _listed_open(self, index: int, plan_index: int) -> int:
         """The row behind an opening brace; lays out all places of the object."""
@@ -429,11 +437,6 @@ class Locals:
         self.resolve(key)
         row = self.info.cells[key * LOCAL_COLUMNS + ROW]
         return self._beside(row, ord("}"), can_close=plan.may_close(plan.start))
-
-    def _listed_key(self, listed: Listed, index: int, here: ObjectKey) -> int:
-        """The row before a key of an object that is laid out, where only names may come."""
-        tags = self.plans[here.plan].candidates(here.progress)
-        return self._key_row(self._closed_key(here.plan, tuple(tags))) if tags else self._add_row([])
 
     def _key_row(self, lex: int) -> int:
         return self._add_row([(strings.QUOTE, (GOTO, lex, 0, strings.UNBOUNDED, BEHIND, -1))])

@@ -42,21 +42,23 @@ class Masks:
         self._rows = Rows(automaton.cells)
         self._alone = Onto(shared.nothing, shared.everything)
         self._cuts = shared.cuts(automaton.plain)
+        self._gaps: dict[int, Onto] = {}
 
     def row(self, state: State, history: bytes | bytearray) -> MaskRow:
         """The mask row of `state`, which `history` led to; EOS bits are set where the document may end."""
         if state.row is not None:
             return state.row
+        threads, seen = state.threads, self._automaton.cells.seen
         with self._automaton.lock:
-            if len(state.threads) >= MANY_THREADS and not any(
-                self._automaton.cells.seen[thread[5]] for thread in state.threads
-            ):
-                return self._settled(state, *self._together(state.threads), history)
-            rows = [self._thread_row(thread) for thread in state.threads]
-            if len(rows) > 1 or state.is_accepting or rows[0].notes.unsure or self._automaton.cells.seen[state.threads[0][5]]:
-                return self._settled(state, state.threads, rows, history)
-            state.row = rows[0].row
-            return rows[0].row
+            if len(threads) == 1:
+                row = self._thread_row(threads[0])
+                if state.is_accepting or row.notes.unsure or seen[threads[0][5]]:
+                    return self._settled(state, threads, [row], history)
+                state.row = row.row
+                return row.row
+            if len(threads) >= MANY_THREADS and not any(seen[thread[5]] for thread in threads):
+                return self._settled(state, *self._together(threads), history)
+            return self._settled(state, threads, [self._thread_row(thread) for thread in threads], history)
 
     def _together(self, threads: Sequence[Thread]) -> tuple[list[Thread], list[ThreadRow]]:
         """The rows of many threads: those that are walked alike in one walk. Each row with a thread that stands for it."""
@@ -207,6 +209,9 @@ class Masks:
     # -- one thread
 
     def _thread_row(self, thread: Thread) -> ThreadRow:
+        found = self._rows.find(thread)
+        if found is not None:
+            return found
         if strings.FREE <= thread[0] < strings.TRIE:
             lex, esc, need, room, local, cell = thread
             thread = (lex, esc, *self._strings.classes(need, room), local, cell)
@@ -245,7 +250,9 @@ class Masks:
         """The tokens of whitespace, and what may follow it."""
         lex, _, _, _, local, cell = thread
         start = (self._automaton.locals.nothing, 0, 0, 0, local, cell)
-        inside = self._shared.gaps.row(self._automaton.plain.key(lex))
+        inside = self._gaps.get(lex)
+        if inside is None:
+            inside = self._gaps[lex] = self._shared.gaps.row(self._automaton.plain.key(lex))
         return self._walk(self._shared.gaps.stripped, start, inside, WHITESPACE, cuts=self._cuts)
 
     def _value_row(self, thread: Thread) -> ThreadRow:
@@ -253,7 +260,8 @@ class Masks:
         lex, _, _, _, local, cell = thread
         inside = self._shared.values.row(self._automaton.plain, lex)
         entry = self._automaton.locals.entry(local)
-        base, ended = self._shared.nothing, NOTHING
+        base: Bits | MaskRow = self._shared.nothing
+        ended = NOTHING
         if inside.may_end:
             found = self._thread_row((entry, 0, 0, 0, local, cell))
             base, ended = found.row, found.notes
@@ -329,15 +337,10 @@ class Masks:
         row = self._row(scratch, onto.base, walked.num_entries, walked.digest)
         return ThreadRow(row, self._notes(self._shared.trie, walked, own, b"").beside(notes))
 
-    def _row(self, scratch: Scratch, base: Bits, count: int, digest: Digest) -> MaskRow:
+    def _row(self, scratch: Scratch, base: Bits | MaskRow, count: int, digest: Digest) -> MaskRow:
         """The stored row that differs from `base` by the scratch's first `count` entries."""
-        row = self._shared.store.find(digest)
-        if row is None:
-            words = self._shared.store.take(self._shared.num_words)
-            words[:] = base.words
-            words[scratch.entry_at[:count]] = scratch.entry_words[:count]
-            row = self._shared.store.put(digest, words)
-        return row
+        store = self._shared.store
+        return store.find(digest) or store.put(digest, base, scratch.entries[:count])
 
     def _notes(self, trie: Trie, walked: Walked, own: int, stripped: bytes | None) -> Notes:
         """What a walk noted: the tokens that end keys of the frame `own`.

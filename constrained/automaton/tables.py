@@ -9,6 +9,7 @@ from __future__ import annotations
 import weakref
 from array import array
 from collections.abc import Iterable, Sequence
+from itertools import accumulate
 from typing import Any
 
 import numpy as np
@@ -48,8 +49,8 @@ LOCAL_COLUMNS, EDGE_COLUMNS, CELL_COLUMNS = 7, 7, 3
 
 # Slots of an arena: the tables of an automaton; or the scratch of its kernels, with what fits in.
 PLAIN, LOCAL_ROWS, LOCALS, EDGES, TAG_ROWS, TRIES, LANGUAGES, RANGES, CELLS = range(9)
-DATA, STACK, BRANCHES, ITEMS, PENDING, KEYS, WORDS, TOUCHED, ENTRY_AT, ENTRY_WORDS, WANTED = range(9, 20)
-NUM_CELLS, NUM_ITEMS, NUM_PENDING, NUM_KEYS, NUM_WORDS, SECRET, NUM_SLOTS = range(20, 27)
+DATA, STACK, BRANCHES, ITEMS, PENDING, KEYS, WORDS, TOUCHED, ENTRIES, WANTED = range(9, 19)
+NUM_CELLS, NUM_ITEMS, NUM_PENDING, NUM_KEYS, NUM_WORDS, SECRET, NUM_SLOTS = range(19, 26)
 # Slots of a trie of tokens (`tokens.trie.Trie.slots`).
 T_END, T_DEPTH, T_FIRST, T_IDS, T_EDGE_FIRST, T_EDGE_BYTE, T_EDGE_NODE = range(7)
 # Slots of shortcuts (`cuts`): the first at each node; all of them; their bits (place, word); their exits (node, kind).
@@ -153,30 +154,13 @@ class StringTries:
     def add(self, tags: Iterable[tuple[str, int]], *, fallback: bool) -> int:
         """Lex id of the root of a new trie of strings with tags; `fallback` lets every other string in (`FREE_TAG`)."""
         pairs = sorted((text.encode(), tag) for text, tag in tags)
-        if len(pairs) == 1:
-            return self._add_one(*pairs[0], int(fallback))
-        starts = np.zeros(len(pairs) + 1, np.int64)
-        np.cumsum([len(text) for text, _ in pairs], out=starts[1:])
-        flat = np.frombuffer(b"".join(text for text, _ in pairs), np.uint8)
+        flat = b"".join([text for text, _ in pairs])
+        starts = np.array([0, *accumulate([len(text) for text, _ in pairs])], np.int64)
+        numbers = np.array([tag for _, tag in pairs], np.int32)
         root = self.table.size
         self.table.reserve(len(flat) + 1)
-        numbers = np.array([tag for _, tag in pairs], np.int32)
-        self.table.size += _names(flat, starts, numbers, int(fallback), root, self.table.array)
+        self.table.size += _names(np.frombuffer(flat, np.uint8), starts, numbers, int(fallback), root, self.table.array)
         return strings.TRIE | root
-
-    def _add_one(self, text: bytes, tag: int, fallback: int) -> int:
-        """The trie of a single string: half of all tries, and quickly written without a kernel."""
-        root, stop = self.table.size, self.table.size + len(text) + 1
-        state, values = 0, [0, stop, strings.NO_TAG, 0, fallback]
-        for byte in text:
-            state = 0 if state == 0 and byte < 0x80 else _UTF8[state << 8 | byte]
-            values += (byte, stop, strings.NO_TAG, state, fallback)
-        values[strings.TAG - strings.TRIE_COLUMNS] = tag
-        self.table.extend(values)
-        return strings.TRIE | root
-
-
-_UTF8 = strings.UTF8.tobytes()
 
 
 @kernel

@@ -6,7 +6,6 @@ The words that a walk sets, and all else that it needs for a while, are a `Scrat
 from __future__ import annotations
 
 import threading
-from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
@@ -15,19 +14,23 @@ from constrained.automaton import joining, stepping, tables, trie_walk
 from constrained.automaton.automaton import Automaton, Thread
 from constrained.automaton.cuts import Cuts
 from constrained.errors import InternalError
-from constrained.tokens.rows import Bits, Digest, Words
+from constrained.tokens.rows import Bits, Digest, MaskRow, Words
 from constrained.tokens.trie import Trie
 
 BRANCHES = 256  # that a node may have
 
 
-@dataclass(frozen=True, slots=True)
 class Onto:
-    """Where the bits of a walk go: added to the row `base`, or in its place, as far as bits are set in the row `under`."""
+    """Where the bits of a walk go: added to the row `base`, or in its place, as far as bits are set in the row `under`.
 
-    base: Bits
-    under: Bits
-    instead: bool = False
+    `into` is what kernels take of it.
+    """
+
+    __slots__ = ("base", "into", "under")
+
+    def __init__(self, base: Bits | MaskRow, under: Bits, *, instead: bool = False) -> None:
+        self.base, self.under = base, under
+        self.into = (base.at, under.at, *base.digest, instead)
 
 
 class Walked(NamedTuple):
@@ -52,13 +55,12 @@ class Scratch:
         self.arena = tables.Arena()
         self.words: Words = np.zeros(max(num_words, 8), np.uint32)
         self.touched = np.zeros((len(self.words) >> tables.BLOCK_SHIFT) + 1, np.uint8)
-        self.entry_at, self.entry_words = np.zeros(num_words, np.int32), np.zeros(num_words, np.int32)
+        self.entries = np.zeros((num_words, 2), np.int32)
         self._stack = np.zeros((max_depth + 2, trie_walk.ITEM_COLUMNS), np.int32)
         self._branches = np.empty(BRANCHES * (max_depth + 2), np.int32)
         self.arena.put(tables.WORDS, self.words)
         self.arena.put(tables.TOUCHED, self.touched)
-        self.arena.put(tables.ENTRY_AT, self.entry_at)
-        self.arena.put(tables.ENTRY_WORDS, self.entry_words)
+        self.arena.put(tables.ENTRIES, self.entries)
         self.arena.put(tables.STACK, self._stack)
         self.arena.put(tables.BRANCHES, self._branches)
         self.wanted = np.zeros((trie_walk.MAX_WANTED + 1, 2), np.int32)
@@ -114,7 +116,7 @@ class Walker:
 
         Without `onto` the bits are left in the scratch's words. `cuts` are the trie's.
         """
-        walked = self._walk(scratch, trie, 0 if cuts is None else cuts.at, 0, thread[5], 0, thread, keys, onto)
+        walked = self._walk(scratch, trie.at, 0 if cuts is None else cuts.at, 0, thread[5], 0, thread, keys, onto)
         if cuts is not None and scratch.num_wanted[0]:
             cuts.ask(scratch.wanted[1 : 1 + scratch.num_wanted[0]])
             scratch.num_wanted[0] = 0
@@ -122,12 +124,12 @@ class Walker:
 
     def from_items(self, scratch: Scratch, trie: Trie, count: int, own: int, onto: Onto, *, cuts: Cuts | None = None) -> Walked:
         """The same for the scratch's first `count` items; `own` is the cell of the state that they belong to."""
-        return self._walk(scratch, trie, 0 if cuts is None else cuts.at, count, own, -1, _NOWHERE, 0, onto)
+        return self._walk(scratch, trie.at, 0 if cuts is None else cuts.at, count, own, -1, _NOWHERE, 0, onto)
 
     def _walk(
         self,
         scratch: Scratch,
-        trie: Trie,
+        trie: int,
         cuts: int,
         count: int,
         own: int,
@@ -138,13 +140,13 @@ class Walker:
     ) -> Walked:
         automaton = self._automaton
         machine, here, own_cells = automaton.arena.address, scratch.arena.address, automaton.cells.table.size
-        into = _NO_ROW if onto is None else (onto.base.at, onto.under.at, *onto.base.digest, onto.instead)
+        into = _NO_ROW if onto is None else onto.into
         first = scratch.items[:count].copy() if count else None
         noted: list[list[int]] = []
         waiting, num_items, num_cells, at, left = 0, count, own_cells, node, 0
         while True:
             status, waiting, num_keys, num_cells, gone, num_entries, one, two = joining.walk_row(
-                machine, here, trie.at, cuts, waiting, num_items, num_cells, own_cells, own, at, *thread, keys, *into
+                machine, here, trie, cuts, waiting, num_items, num_cells, own_cells, own, at, *thread, keys, *into
             )
             if status != trie_walk.FINISHED:  # begin again: bits that are set stay right
                 self._grow(scratch, status)

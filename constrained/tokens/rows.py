@@ -3,7 +3,8 @@
 Bit i of word w is token 32 w + i. The engine's device table is keyed by the ids, so equal rows are uploaded once.
 
 Rows are found by a digest of their words, a sum over the words: so that of a row which differs from another in few words
-takes a few steps, and the words themselves are only written out for a row that is new.
+takes a few steps. Such a row is kept as those words and the other row: its own words are written out when somebody asks for
+them, and a kilobyte is less to read and to write than sixteen.
 """
 
 from __future__ import annotations
@@ -17,12 +18,14 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from constrained.tokens.jit import address, kernel
+from constrained.tokens.jit import address, int32_array, kernel
 
 Words = NDArray[np.uint32]
 Digest = tuple[int, int]
 _ids = itertools.count()
 BLOCK_ROWS = 64  # rows whose memory is taken at once
+# A row that differs from another in no more than a sixteenth of the words is kept as the difference.
+FEW = 16
 _P1, _P2 = np.uint64(0x9E3779B97F4A7C15), np.uint64(0xBF58476D1CE4E5B9)
 _P3, _P4 = np.uint64(0x94D049BB133111EB), np.uint64(0xD6E8FEB86659FD93)
 
@@ -36,11 +39,51 @@ class Bits:
     digest: Digest
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class MaskRow(Bits):
+class MaskRow:
     """A stored row: `id` is unique in this process for this content while it is stored."""
 
-    id: int
+    __slots__ = ("_at", "_base", "_changes", "_words", "digest", "id")
+
+    def __init__(self, digest: Digest, base: Bits | MaskRow, changes: NDArray[np.int32]) -> None:
+        self.id = next(_ids)
+        self.digest = digest
+        self._base, self._changes = base, changes
+        self._words: NDArray[np.int32] | None = None
+        self._at = 0
+
+    @classmethod
+    def of(cls, digest: Digest, words: NDArray[np.int32]) -> MaskRow:
+        """The row of `words`, which the caller gives away."""
+        at = address(words)
+        words.flags.writeable = False
+        made = cls(digest, Bits(words, at, digest), _NO_CHANGES)
+        made._words, made._at = words, at
+        return made
+
+    @property
+    def words(self) -> NDArray[np.int32]:
+        """Words int32 [num_words], read-only."""
+        if self._words is None:
+            words: NDArray[np.int32] = np.empty(len(self._base.words), np.int32)
+            _write(words, self._base.at, self._changes)
+            self._at = address(words)
+            words.flags.writeable = False
+            self._words = words
+        return self._words
+
+    @property
+    def at(self) -> int:
+        """The address of the words in memory."""
+        if self._words is None:
+            _ = self.words
+        return self._at
+
+    def fill(self, bitmask: NDArray[np.int32], row: int) -> None:
+        """Write the words into `bitmask[row]`, int32 [batch, num_words]."""
+        if self._words is None and bitmask.ndim == 2 and bitmask.dtype == np.int32 and bitmask.flags.c_contiguous:
+            _write_row(bitmask, row, self._base.at, self._changes)
+        else:
+            bitmask[row] = self.words
 
 
 class RowStore:
@@ -91,7 +134,7 @@ class RowStore:
     def intern(self, words: Words) -> MaskRow:
         """The stored row equal to `words` uint32 [num_words] (copied where it is new)."""
         digest = digest_of(words, self.secret)
-        return self.find(digest) or self.put(digest, words.view(np.int32).copy())
+        return self.find(digest) or self._put(MaskRow.of(digest, words.view(np.int32).copy()))
 
     def find(self, digest: Digest) -> MaskRow | None:
         """The row with a digest, where it is stored."""
@@ -101,15 +144,42 @@ class RowStore:
                 self._rows.move_to_end(digest)
             return row
 
-    def put(self, digest: Digest, words: NDArray[np.int32]) -> MaskRow:
-        """Store `words`, which the caller gives away, under their digest."""
-        made = MaskRow(words, address(words), digest, next(_ids))
-        words.flags.writeable = False
+    def put(self, digest: Digest, base: Bits | MaskRow, changes: NDArray[np.int32]) -> MaskRow:
+        """Store the row that is `base` but for `changes` int32 [n, 2], each a place and the word there."""
+        if FEW * len(changes) <= len(base.words):
+            return self._put(MaskRow(digest, base, changes.copy()))
+        words = self.take(len(base.words))
+        _write(words, base.at, changes)
+        return self._put(MaskRow.of(digest, words))
+
+    def _put(self, made: MaskRow) -> MaskRow:
         with self._lock:
-            row = self._rows.setdefault(digest, made)
+            row = self._rows.setdefault(made.digest, made)
             if len(self._rows) > self._capacity:
                 self._rows.popitem(last=False)
             return row
+
+
+_NO_CHANGES = np.empty((0, 2), np.int32)
+
+
+@kernel
+def _write(words, base, changes):  # type: ignore[no-untyped-def]  # numba
+    """Write into `words` those at the address `base`, with `changes`."""
+    before = int32_array(base)
+    for at in range(len(words)):
+        words[at] = before[at]
+    for i in range(len(changes)):
+        words[changes[i, 0]] = changes[i, 1]
+
+
+@kernel
+def _write_row(bitmask, row, base, changes):  # type: ignore[no-untyped-def]  # numba
+    before = int32_array(base)
+    for at in range(bitmask.shape[1]):
+        bitmask[row, at] = before[at]
+    for i in range(len(changes)):
+        bitmask[row, changes[i, 0]] = changes[i, 1]
 
 
 @kernel
