@@ -65,21 +65,25 @@ class Matcher:
             self.give_back()
         if self._is_terminated:
             return False
-        after = self._state.next.get(token_id)
+        before, engine = self._state, self._engine
+        after = before.next.get(token_id)
         if after is None:
-            if token_id in self._engine.eos_token_ids:
+            if before.keeps_text and 0 <= token_id < len(engine.num_characters) and engine.num_characters[token_id]:
+                after = before
+            elif token_id in engine.eos_token_ids:
                 return self._terminate()
-            after = self._advance_token(token_id)
-            if after is None:
-                return False
-        self._move(after, self._engine.token_bytes[token_id])
+            else:
+                after = self._advance_token(token_id)
+                if after is None:
+                    return False
+        self._states.append(before)
+        self._steps.append(engine.token_bytes[token_id])
+        self._state = after
         return True
 
     def _advance_token(self, token_id: int) -> State | None:
         if not 0 <= token_id < len(self._engine.token_bytes):
             return None
-        if self._state.keeps_text and self._engine.num_characters[token_id]:
-            return self._state
         data = self._engine.token_bytes[token_id]
         if not data:
             return None

@@ -50,32 +50,19 @@ class State:
     `keeps_text`: plain text inside a string (`string_rows.count_characters`) leads back to the state.
     """
 
-    __slots__ = (
-        "closing",
-        "forced",
-        "forced_tokens",
-        "is_accepting",
-        "is_complete",
-        "keeps_text",
-        "next",
-        "prefix_rows",
-        "row",
-        "threads",
-        "tokens_to_end",
-    )
+    row: MaskRow | None = None
+    prefix_rows: dict[bytes, MaskRow] | None = None
+    closing: bytes | None = None
+    forced: Run | None = None
+    forced_tokens: tuple[int, ...] | None = None
+    tokens_to_end: int | None = None
+    is_complete: bool | None = None
 
     def __init__(self, threads: tuple[Thread, ...], *, is_accepting: bool, keeps_text: bool = False) -> None:
         self.threads = threads
         self.is_accepting = is_accepting
         self.keeps_text = keeps_text
         self.next: dict[int, State] = {}
-        self.row: MaskRow | None = None
-        self.prefix_rows: dict[bytes, MaskRow] | None = None
-        self.closing: bytes | None = None
-        self.forced: Run | None = None
-        self.forced_tokens: tuple[int, ...] | None = None
-        self.tokens_to_end: int | None = None
-        self.is_complete: bool | None = None
 
 
 class Automaton:
@@ -85,6 +72,7 @@ class Automaton:
         self.lock = threading.RLock()
         self._max_threads = 2 * options.limits.max_alternatives
         self._states: dict[tuple[Thread, ...], State] = {}
+        self._alone: dict[Thread, State] = {}  # those of a single thread
         self.plain = shared_lexemes()
         self.tries = StringTries()
         self.tries.table.add((0, 1, strings.NO_TAG, 0, 0))
@@ -98,7 +86,7 @@ class Automaton:
 
     def __del__(self) -> None:
         """States lead to each other in circles. To wait for the garbage collector would be to stop some later generation."""
-        for state in self._states.values():
+        for state in (*self._states.values(), *self._alone.values()):
             state.next.clear()
 
     @property
@@ -109,7 +97,7 @@ class Automaton:
     @property
     def num_states(self) -> int:
         """How many states, local states and cells there are: what a bound on memory counts."""
-        return len(self._states) + len(self.locals) + len(self.cells)
+        return len(self._states) + len(self._alone) + len(self.locals) + len(self.cells)
 
     def advance(self, state: State, data: bytes, history: bytes | bytearray = b"") -> tuple[State | None, bool]:
         """The state after `data`, or None where it is not allowed; and whether that depends on `history`.
@@ -138,7 +126,9 @@ class Automaton:
             self._data = memoryview(bytearray(max(256, 2 * size)))
             self.arena.put(tables.DATA, np.frombuffer(self._data, np.uint8))
         self._data[:size] = data
-        self.cells.table.reserve(size + 16)
+        table = self.cells.table
+        if table.size + size + 16 > table.capacity:
+            table.reserve(size + 16)
 
     def _run_alone(self, thread: Thread, stop: int) -> State | None:
         """The state that a single thread becomes by the data that is loaded, where it goes on without Python's help."""
@@ -149,7 +139,8 @@ class Automaton:
             return None
         if num_cells > scratch:
             cell = cells.adopt(cell, scratch)
-        return self._intern([(lex, esc, need, room, local, cell)])
+        after = (lex, esc, need, room, local, cell)
+        return self._alone.get(after) or self._add_alone(after)
 
     def _run_all(self, threads: tuple[Thread, ...], stop: int, ended: list[Thread]) -> list[Thread]:
         """Many threads through the data that is loaded: `ended` takes what they become; those that need Python's help."""
@@ -295,16 +286,19 @@ class Automaton:
         if len(threads) > self._max_threads:
             raise FuelError(f"more than {self._max_threads} ways to read the document so far (twice max_alternatives)")
         key = tuple(threads) if len(threads) == 1 else tuple(sorted(set(threads)))
+        if len(key) == 1:
+            return self._alone.get(key[0]) or self._add_alone(key[0])
         state = self._states.get(key)
         if state is None:
-            lex, esc, need, room, local, _ = key[0]
-            if len(key) == 1:
-                accepting = self.locals.is_done(local) and self._may_end(lex)
-                keeps_text = lex == strings.FREE and esc == need == 0 and room >= strings.UNBOUNDED
-            else:
-                accepting = any(self.locals.is_done(thread[4]) and self._may_end(thread[0]) for thread in key)
-                keeps_text = False
-            state = self._states[key] = State(key, is_accepting=accepting, keeps_text=keeps_text)
+            accepting = any(self.locals.is_done(thread[4]) and self._may_end(thread[0]) for thread in key)
+            state = self._states[key] = State(key, is_accepting=accepting)
+        return state
+
+    def _add_alone(self, thread: Thread) -> State:
+        lex, esc, need, room, local, _ = thread
+        accepting = self.locals.is_done(local) and self._may_end(lex)
+        keeps_text = lex == strings.FREE and esc == need == 0 and room >= strings.UNBOUNDED
+        state = self._alone[thread] = State((thread,), is_accepting=accepting, keeps_text=keeps_text)
         return state
 
     def _may_end(self, lex: int) -> bool:

@@ -10,22 +10,36 @@ from __future__ import annotations
 import numpy as np
 
 from constrained.automaton import tables
-from constrained.automaton.tables import BLOCK_SHIFT
-from constrained.automaton.trie_walk import FINISHED, walk
+from constrained.automaton.tables import ADDED, BLOCK_SHIFT
+from constrained.automaton.trie_walk import FINISHED, replace_block, walk
 from constrained.tokens.jit import int32_array, int32_table, int64_array, kernel, uint8_array
 from constrained.tokens.rows import hashed
 
 
 @kernel
-def pour(scratch, row):  # type: ignore[no-untyped-def]  # numba
-    """Set the bits of a row in the words of a scratch."""
+def pour(scratch, row, mark):  # type: ignore[no-untyped-def]  # numba
+    """Set the bits of a row in the words of a scratch, which are `ADDED` to those of another row, or stand in their place."""
     here, added = int64_array(scratch), int32_array(row)
     words, touched = int32_array(here[tables.WORDS]), uint8_array(here[tables.TOUCHED])
     num_words = here[tables.NUM_WORDS]
     for at in range(num_words):
         words[at] |= added[at]
     for block in range((num_words >> BLOCK_SHIFT) + 1):
-        touched[block] = 1
+        touched[block] |= mark
+
+
+@kernel
+def change(scratch, row, tokens, are_in):  # type: ignore[no-untyped-def]  # numba
+    """Have the words of a scratch be those of a row with `tokens` int32 [n] in, or out."""
+    here, before = int64_array(scratch), int32_array(row)
+    words, touched = int32_array(here[tables.WORDS]), uint8_array(here[tables.TOUCHED])
+    for token in tokens:
+        replace_block(token >> (5 + BLOCK_SHIFT), words, touched, before, here[tables.NUM_WORDS])
+        bit = np.int32(1) << np.int32(token & 31)
+        if are_in:
+            words[token >> 5] |= bit
+        else:
+            words[token >> 5] &= ~bit
 
 
 @kernel
@@ -38,8 +52,9 @@ def _replaced(at, before, word, secret, first, second):  # type: ignore[no-untyp
 
 
 @kernel
-def gather(scratch, base, under, one, two, instead):  # type: ignore[no-untyped-def]  # numba
-    """Take the words of a scratch, as far as bits are set `under` a row: added to the row `base`, or in its place.
+def gather(scratch, base, under, one, two):  # type: ignore[no-untyped-def]  # numba
+    """Take the words of a scratch, as far as bits are set `under` a row: added to the row `base`, or in its place where a block
+    is `REPLACED`.
 
     `one` and `two` are the digest of `base`. Returns the number of entries and the digest of what the words have become.
     """
@@ -52,12 +67,13 @@ def gather(scratch, base, under, one, two, instead):  # type: ignore[no-untyped-
     for block in range((num_words >> BLOCK_SHIFT) + 1):
         if touched[block] == 0:
             continue
+        is_added = touched[block] == ADDED
         touched[block] = 0
         begin = block << BLOCK_SHIFT
         for at in range(begin, min(begin + (1 << BLOCK_SHIFT), num_words)):
             word = words[at] & mask[at]
             words[at] = 0
-            if not instead:
+            if is_added:
                 word |= before[at]
             if word != before[at]:
                 entries[count, 0], entries[count, 1] = at, word
@@ -69,7 +85,7 @@ def gather(scratch, base, under, one, two, instead):  # type: ignore[no-untyped-
 @kernel
 def walk_row(  # type: ignore[no-untyped-def]  # numba
     machine, scratch, trie, cuts, waiting, num_items, num_cells, own_cells, own,
-    node, lex, esc, need, room, local, cell, num_closed, base, under, one, two, instead,
+    node, lex, esc, need, room, local, cell, num_closed, base, under, one, two,
 ):  # fmt: skip
     """`trie_walk.walk`, and `gather` when it is at its end: what both return."""
     status, num_pending, num_keys, num_cells, left = walk(
@@ -78,5 +94,5 @@ def walk_row(  # type: ignore[no-untyped-def]  # numba
     )  # fmt: skip
     if status != FINISHED or num_pending > 0 or base == 0:
         return status, num_pending, num_keys, num_cells, left, 0, one, two
-    count, one, two = gather(scratch, base, under, one, two, instead)
+    count, one, two = gather(scratch, base, under, one, two)
     return status, num_pending, num_keys, num_cells, left, count, one, two

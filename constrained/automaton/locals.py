@@ -92,8 +92,10 @@ class Locals:
         self._listed: list[Listed] = []
         self._listed_from: list[int] = []
         self._rows: dict[tuple[NodeKey, int], int] = {}
+        self._leaf_rows: dict[tuple[object, ...], int] = {}
         self._edge_index: dict[Edge, int] = {}
         self._frames: tuple[int, ...] | None = None
+        self._pop = self._edge_index[_POP] = self.edges.add((*_POP, -1))
         self.plans: list[ObjectPlan] = []
         self.array_plans: list[ArrayPlan] = []
         self._plan_index: dict[ObjectPlan | ArrayPlan, int] = {}
@@ -192,7 +194,15 @@ class Locals:
         """The row of all values that meet a node."""
         row = self._rows.get((node, depth))
         if row is None:
-            row = self._rows[node, depth] = self._add_row(self._value(self._nodes[node], BEHIND, depth))
+            meets = self._nodes[node]
+            if meets.arrays or meets.objects:
+                row = self._add_row(self._value(meets, BEHIND, depth))
+            else:  # most strings and numbers are any: all nodes hold the same set
+                parts = (meets.literals, *map(id, meets.strings), *map(id, meets.numbers))
+                row = self._leaf_rows.get(parts)
+                if row is None:
+                    row = self._leaf_rows[parts] = self._add_row(self._value(meets, BEHIND, depth))
+            self._rows[node, depth] = row
         return row
 
     def _add_row(self, edges: Edges) -> int:
@@ -498,11 +508,10 @@ class Locals:
         """A row, and beside it the closing bracket `byte` where it may come."""
         if not can_close:
             return row
-        made, size = self._add_row([(byte, _POP)]), NUM_CLASSES
-        cells, closing = self.rows.cells, CLASS_OF_BYTE[byte]
-        for klass in range(1, size):
-            if klass != closing:
-                cells[made * size + klass] = cells[row * size + klass]
+        made, first = self.rows.add(), row * NUM_CLASSES
+        cells, beside = self.rows.cells, made * NUM_CLASSES
+        cells[beside : beside + NUM_CLASSES] = cells[first : first + NUM_CLASSES]
+        cells[beside + CLASS_OF_BYTE[byte]] = self._pop
         return made
 
     def _array_open(self, plan_index: int, depth: int) -> Edges:

@@ -17,12 +17,13 @@ from constrained.automaton import joining, strings, trie_walk
 from constrained.automaton.automaton import Automaton, State, Thread, decode_content, open_string
 from constrained.automaton.cuts import Cuts
 from constrained.automaton.gap_rows import WHITESPACE
+from constrained.automaton.tables import ADDED, REPLACED
 from constrained.automaton.thread_rows import NOTHING, Notes, Rows, ThreadRow, WholeKey
 from constrained.automaton.vocabulary_rows import VocabularyRows
 from constrained.automaton.walking import Onto, Scratch, Walked, Walker
 from constrained.options import Spelling
 from constrained.tokens.jit import address
-from constrained.tokens.rows import Bits, Digest, MaskRow, Words, clear_bits, set_bits
+from constrained.tokens.rows import Bits, Digest, MaskRow, Words, clear_bits
 from constrained.tokens.trie import Trie
 
 Int32 = NDArray[np.int32]
@@ -151,14 +152,11 @@ class Masks:
         if len(rows) == 1 and not state.is_accepting and not unsure and not out[0]:
             return rows[0].row
         scratch, base = self._shared.scratches.here(), rows[0].row
-        for row, taken in zip(rows, out, strict=True):
-            part = row.row.at
-            if taken:
-                without = row.row.words.view(np.uint32).copy()
-                for tokens in taken:
-                    clear_bits(without, tokens)
-                part = address(without)
-            joining.pour(scratch.arena.address, part)
+        if len(rows) == 1 and not unsure:
+            for tokens in out[0]:
+                joining.change(scratch.address, base.at, tokens, False)
+        else:
+            self._join(scratch, rows, out)
         try:
             if unsure:
                 self._settle(state, scratch.words, np.unique(np.concatenate(unsure)), history)
@@ -166,10 +164,20 @@ class Masks:
             scratch.clear()
             raise
         if state.is_accepting:
-            set_bits(scratch.words, self._shared.eos)
-        everything = self._shared.everything.at
-        count, one, two = joining.gather(scratch.arena.address, base.at, everything, *base.digest, True)
+            joining.change(scratch.address, base.at, self._shared.eos, True)
+        count, one, two = joining.gather(scratch.address, base.at, self._shared.everything.at, *base.digest)
         return self._row(scratch, base, count, (one, two))
+
+    def _join(self, scratch: Scratch, rows: list[ThreadRow], out: list[list[Int32]]) -> None:
+        """The union of rows, each without some tokens, as the words of the scratch."""
+        for row, taken in zip(rows, out, strict=True):
+            part = row.row.at
+            if taken:
+                without = row.row.words.view(np.uint32).copy()
+                for tokens in taken:
+                    clear_bits(without, tokens)
+                part = address(without)
+            joining.pour(scratch.address, part, REPLACED)
 
     def _unsure(self, thread: Thread, row: ThreadRow) -> list[Int32]:
         """The tokens of a thread that must be asked one by one; not those that begin an item which may be any string."""
@@ -209,14 +217,12 @@ class Masks:
     # -- one thread
 
     def _thread_row(self, thread: Thread) -> ThreadRow:
-        found = self._rows.find(thread)
-        if found is not None:
-            return found
-        if strings.FREE <= thread[0] < strings.TRIE:
-            lex, esc, need, room, local, cell = thread
+        lex = thread[0]
+        if strings.FREE <= lex < strings.TRIE:
+            _, esc, need, room, local, cell = thread
             thread = (lex, esc, *self._strings.classes(need, room), local, cell)
-        elif thread[3] < strings.UNBOUNDED and thread[1] == 0 and self._automaton.contents.begins(thread[0]):
-            lex, esc, need, room, local, cell = thread
+        elif thread[3] < strings.UNBOUNDED and thread[1] == 0 and self._automaton.contents.begins(lex):
+            _, esc, need, room, local, cell = thread
             thread = (lex, esc, need, min(room, self._languages.reach(self._automaton.contents, lex)), local, cell)
         return self._rows.find(thread) or self._rows.keep(thread, self._make(thread))
 
@@ -270,7 +276,7 @@ class Masks:
             scratch.reserve(2 * count)
         if count:
             scratch.items[:count, : trie_walk.WHY] = [(node, entry, 0, 0, 0, local, cell, -1, 0) for node in inside.exits]
-        joining.pour(scratch.arena.address, inside.inside.at)
+        joining.pour(scratch.address, inside.inside.at, ADDED)
         return self._from_items(scratch, count, cell, Onto(base, self._shared.everything), ended)
 
     # -- strings
@@ -301,8 +307,7 @@ class Masks:
         state = self._automaton.tries.table.cells[(lex & strings.INDEX) * strings.TRIE_COLUMNS + strings.UTF8_STATE]
         free = self._thread_row((strings.FREE | state, 0, need, room, local, cell))
         scratch, trie = self._shared.scratches.here(), self._shared.trie
-        joining.pour(scratch.arena.address, free.row.at)
-        place = (self._automaton.arena.address, scratch.arena.address, trie.at, lex, local, cell)
+        place = (self._automaton.arena.address, scratch.arena.address, trie.at, lex, local, cell, free.row.at)
         while True:
             count, num_missing = trie_walk.settle_names(*place)
             if count < 0:
@@ -311,7 +316,7 @@ class Masks:
                 self._walker.fill_in(scratch, num_missing)
             else:
                 break
-        onto = Onto(free.row, self._shared.everything, instead=True)
+        onto = Onto(free.row, self._shared.everything)
         return self._from_items(scratch, count, cell, onto, free.notes)
 
     def _after_quote(self, local: int, tag: int, cell: int) -> Thread | None:
@@ -328,7 +333,10 @@ class Masks:
         """The row of a trie's strings, tokens without their beginning, that lead on from a thread (see `_notes`)."""
         scratch = self._shared.scratches.here()
         walked = self._walker.from_node(scratch, trie, start, onto, keys=keys, cuts=cuts)
-        row = self._row(scratch, onto.base, walked.num_entries, walked.digest)
+        store = self._shared.store
+        row = store.find(walked.digest) or store.put(walked.digest, onto.base, scratch.entries[: walked.num_entries])
+        if not walked.keys and not walked.left:
+            return ThreadRow(row, NOTHING)
         return ThreadRow(row, self._notes(trie, walked, start[5], stripped))
 
     def _from_items(self, scratch: Scratch, count: int, own: int, onto: Onto, notes: Notes) -> ThreadRow:

@@ -58,8 +58,9 @@ CUT_INDEX, CUT_SPANS, CUT_BITS, CUT_EXITS, NUM_CUT_SLOTS = range(5)
 C_LEX, C_NEXT, C_BITS, C_BITS_STOP, C_EXITS, C_EXITS_STOP, CUT_COLUMNS = range(7)
 # How a token leads out of what a shortcut holds: before its next byte, at a quote, at a backslash.
 INSIDE, AT_QUOTE, AT_BACKSLASH = range(3)
-# Of each so many words of a row is said whether a walk touched them.
+# Of each so many words of a scratch is said whether bits were added to those of a row, or the row's were copied and changed.
 BLOCK_SHIFT = 5
+ADDED, REPLACED = 1, 2
 
 
 class Arena:

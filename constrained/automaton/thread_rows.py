@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import OrderedDict
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -50,8 +50,7 @@ class Notes:
         return Notes(self.whole + other.whole, self.unsure + other.unsure, self.asks or other.asks, max(self.left, other.left))
 
 
-@dataclass(frozen=True, slots=True)
-class ThreadRow:
+class ThreadRow(NamedTuple):
     """The row of one thread, as far as its notes do not take tokens out."""
 
     row: MaskRow

@@ -22,7 +22,7 @@ from constrained.automaton.stepping import (
     tables_of,
 )
 from constrained.automaton.strings import ALIVE, EXIT, FREE_TAG, INDEX, step_string
-from constrained.automaton.tables import BLOCK_SHIFT, BYTE_CLASS, CLASS_BYTES, NUM_CLASSES
+from constrained.automaton.tables import ADDED, BLOCK_SHIFT, BYTE_CLASS, CLASS_BYTES, NUM_CLASSES
 from constrained.tokens.jit import int32_array, int32_table, int64_array, kernel, uint8_array
 
 # Columns of a work item: a node of the trie, the thread that stands there, where its key began, how many free keys it closed;
@@ -326,7 +326,7 @@ def walk(  # type: ignore[no-untyped-def]  # numba
                     opened = above + level + 1
             for i in range(first[child], first[child + 1]):
                 words[ids[i] >> 5] |= np.int32(1) << np.int32(ids[i] & 31)
-                touched[ids[i] >> (5 + BLOCK_SHIFT)] = 1
+                touched[ids[i] >> (5 + BLOCK_SHIFT)] |= ADDED
             if edge_first[child] < edge_first[child + 1]:
                 level += 1
                 _store(stack, level, lex, esc, need, room, local, cell, opened, num_closed)
@@ -353,13 +353,13 @@ def _take_cut(  # type: ignore[no-untyped-def]  # numba
     bits, exits = int32_table(shortcuts[tables.CUT_BITS], 2), int32_table(shortcuts[tables.CUT_EXITS], 2)
     for i in range(spans[cut, tables.C_BITS], spans[cut, tables.C_BITS_STOP]):
         words[bits[i, 0]] |= bits[i, 1]
-        touched[bits[i, 0] >> BLOCK_SHIFT] = 1
+        touched[bits[i, 0] >> BLOCK_SHIFT] |= ADDED
     for i in range(spans[cut, tables.C_EXITS], spans[cut, tables.C_EXITS_STOP]):
         node, kind = exits[i, 0], exits[i, 1]
         if kind != tables.INSIDE:
             for j in range(first[node], first[node + 1]):
                 words[ids[j] >> 5] |= np.int32(1) << np.int32(ids[j] & 31)
-                touched[ids[j] >> (5 + BLOCK_SHIFT)] = 1
+                touched[ids[j] >> (5 + BLOCK_SHIFT)] |= ADDED
         if edge_first[node] < edge_first[node + 1]:
             if num_items >= max_items:
                 return -1
@@ -381,12 +381,22 @@ def _store(target, i, lex, esc, need, room, local, cell, opened, num_closed):  #
 
 
 @kernel
-def settle_names(machine, scratch, trie, lex, local, cell):  # type: ignore[no-untyped-def]  # numba
+def replace_block(block, words, touched, before, num_words):  # type: ignore[no-untyped-def]  # numba
+    """Have the words of a block be those of a row, with the bits that were added."""
+    if touched[block] < tables.REPLACED:
+        touched[block] = tables.REPLACED
+        begin = block << BLOCK_SHIFT
+        for at in range(begin, min(begin + (1 << BLOCK_SHIFT), num_words)):
+            words[at] |= before[at]
+
+
+@kernel
+def settle_names(machine, scratch, trie, lex, local, cell, base):  # type: ignore[no-untyped-def]  # numba
     """Put right, in the scratch's words, the tokens that end a name below the place `lex` of a string trie.
 
-    They stand as those of a free string: they are taken out, and what leads on behind the quote from a thread at `local`
-    becomes a work item. Returns their number, or -1 where there is no room for them; and how many places behind names are
-    not made yet, which are left among the pending items: then it is to be asked again.
+    In the row at `base` they stand as those of a free string: they are taken out, and what leads on behind the quote from a
+    thread at `local` becomes a work item. Returns their number, or -1 where there is no room for them; and how many places
+    behind names are not made yet, which are left among the pending items: then it is to be asked again.
     """
     slots, here = int64_array(machine), int64_array(scratch)
     plain, local_rows, locals_, _, tags, tries, dfa, ranges, _ = tables_of(slots)
@@ -394,7 +404,8 @@ def settle_names(machine, scratch, trie, lex, local, cell):  # type: ignore[no-u
     stack, listed = int32_table(here[tables.STACK], ITEM_COLUMNS), int32_array(here[tables.BRANCHES])
     items, words = int32_table(here[tables.ITEMS], ITEM_COLUMNS), int32_array(here[tables.WORDS])
     pending, max_items = int32_table(here[tables.PENDING], ITEM_COLUMNS), here[tables.NUM_ITEMS]
-    base = locals_[local, tables.TAGS]
+    before, touched, num_words = int32_array(base), uint8_array(here[tables.TOUCHED]), here[tables.NUM_WORDS]
+    slot = locals_[local, tables.TAGS]
     level, top, count, num_missing = 0, 0, 0, 0
     stack[0, NODE], stack[0, I_LEX], stack[0, I_ESC], stack[0, NEXT] = 0, lex, 0, -1
     while level >= 0:
@@ -421,18 +432,19 @@ def settle_names(machine, scratch, trie, lex, local, cell):  # type: ignore[no-u
         result, after, esc2, _, _, tag = step_string(code, lex, esc, 0, strings.UNBOUNDED, tries, dfa, ranges)
         if code == strings.QUOTE and esc == 0 and tag != FREE_TAG and tag != strings.NO_TAG:
             for i in range(first[child], first[end[child]]):
+                replace_block(ids[i] >> (5 + BLOCK_SHIFT), words, touched, before, num_words)
                 words[ids[i] >> 5] &= ~(np.int32(1) << np.int32(ids[i] & 31))
-            behind = tables.NOWHERE if tag < 0 else place_behind(local, tag, locals_, tags) if base >= 0 else local
+            behind = tables.NOWHERE if tag < 0 else place_behind(local, tag, locals_, tags) if slot >= 0 else local
             if behind != tables.NOWHERE:
                 if count >= max_items:
                     return -1, 0
                 if behind < 0:
                     if edge_first[child] < edge_first[child + 1]:
-                        pending[num_missing, WHY], pending[num_missing, WHICH] = NEW_KEY, base + tag
+                        pending[num_missing, WHY], pending[num_missing, WHICH] = NEW_KEY, slot + tag
                         num_missing += 1
                     behind = local
                 for i in range(first[child], first[child + 1]):
-                    words[ids[i] >> 5] |= np.int32(1) << np.int32(ids[i] & 31)
+                    words[ids[i] >> 5] |= np.int32(1) << np.int32(ids[i] & 31)  # its block was replaced above
                 _store(items, count, locals_[behind, tables.ENTRY], 0, 0, 0, behind, cell, -1, 0)
                 items[count, NODE] = child
                 count += 1

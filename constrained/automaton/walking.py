@@ -20,17 +20,20 @@ from constrained.tokens.trie import Trie
 BRANCHES = 256  # that a node may have
 
 
+Into = tuple[int, int, int, int]
+
+
 class Onto:
-    """Where the bits of a walk go: added to the row `base`, or in its place, as far as bits are set in the row `under`.
+    """Where the bits of a walk go: added to the row `base`, as far as bits are set in the row `under`.
 
     `into` is what kernels take of it.
     """
 
     __slots__ = ("base", "into", "under")
 
-    def __init__(self, base: Bits | MaskRow, under: Bits, *, instead: bool = False) -> None:
+    def __init__(self, base: Bits | MaskRow, under: Bits) -> None:
         self.base, self.under = base, under
-        self.into = (base.at, under.at, *base.digest, instead)
+        self.into: Into = (base.at, under.at, *base.digest)
 
 
 class Walked(NamedTuple):
@@ -53,6 +56,7 @@ class Scratch:
 
     def __init__(self, num_words: int, max_depth: int, secret: int) -> None:
         self.arena = tables.Arena()
+        self.address = self.arena.address
         self.words: Words = np.zeros(max(num_words, 8), np.uint32)
         self.touched = np.zeros((len(self.words) >> tables.BLOCK_SHIFT) + 1, np.uint8)
         self.entries = np.zeros((num_words, 2), np.int32)
@@ -116,7 +120,28 @@ class Walker:
 
         Without `onto` the bits are left in the scratch's words. `cuts` are the trie's.
         """
-        walked = self._walk(scratch, trie.at, 0 if cuts is None else cuts.at, 0, thread[5], 0, thread, keys, onto)
+        automaton, into = self._automaton, _NO_ROW if onto is None else onto.into
+        shortcuts, own_cells, cell = 0 if cuts is None else cuts.at, automaton.cells.table.size, thread[5]
+        found = joining.walk_row(
+            automaton.arena.address,
+            scratch.address,
+            trie.at,
+            shortcuts,
+            0,
+            0,
+            own_cells,
+            own_cells,
+            cell,
+            0,
+            *thread,
+            keys,
+            *into,
+        )
+        status, waiting, num_keys, _, left, num_entries, one, two = found
+        if status != trie_walk.FINISHED or waiting:
+            walked = self._walk(scratch, trie.at, shortcuts, 0, cell, 0, thread, keys, into, found)
+        else:
+            walked = Walked(num_entries, (one, two), scratch.keys[:num_keys].tolist() if num_keys else _NO_KEYS, left)
         if cuts is not None and scratch.num_wanted[0]:
             cuts.ask(scratch.wanted[1 : 1 + scratch.num_wanted[0]])
             scratch.num_wanted[0] = 0
@@ -124,7 +149,7 @@ class Walker:
 
     def from_items(self, scratch: Scratch, trie: Trie, count: int, own: int, onto: Onto, *, cuts: Cuts | None = None) -> Walked:
         """The same for the scratch's first `count` items; `own` is the cell of the state that they belong to."""
-        return self._walk(scratch, trie.at, 0 if cuts is None else cuts.at, count, own, -1, _NOWHERE, 0, onto)
+        return self._walk(scratch, trie.at, 0 if cuts is None else cuts.at, count, own, -1, _NOWHERE, 0, onto.into)
 
     def _walk(
         self,
@@ -136,18 +161,20 @@ class Walker:
         node: int,
         thread: Thread,
         keys: int,
-        onto: Onto | None,
+        into: Into,
+        found: tuple[int, ...] | None = None,
     ) -> Walked:
+        """`found` is what a first call of the kernel returned already."""
         automaton = self._automaton
-        machine, here, own_cells = automaton.arena.address, scratch.arena.address, automaton.cells.table.size
-        into = _NO_ROW if onto is None else onto.into
+        machine, here, own_cells = automaton.arena.address, scratch.address, automaton.cells.table.size
         first = scratch.items[:count].copy() if count else None
         noted: list[list[int]] = []
         waiting, num_items, num_cells, at, left = 0, count, own_cells, node, 0
         while True:
-            status, waiting, num_keys, num_cells, gone, num_entries, one, two = joining.walk_row(
+            status, waiting, num_keys, num_cells, gone, num_entries, one, two = found or joining.walk_row(
                 machine, here, trie, cuts, waiting, num_items, num_cells, own_cells, own, at, *thread, keys, *into
             )
+            found = None
             if status != trie_walk.FINISHED:  # begin again: bits that are set stay right
                 self._grow(scratch, status)
                 if first is not None:
@@ -196,4 +223,5 @@ class Walker:
 
 
 _NOWHERE: Thread = (0, 0, 0, 0, 0, 0)
-_NO_ROW = (0, 0, 0, 0, False)
+_NO_ROW: Into = (0, 0, 0, 0)
+_NO_KEYS: list[list[int]] = []
