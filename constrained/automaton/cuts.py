@@ -19,7 +19,9 @@ from constrained.automaton.tables import (
     CUT_COLUMNS,
     CUT_EXITS,
     CUT_INDEX,
+    CUT_PATHS,
     CUT_SPANS,
+    EXIT_COLUMNS,
     INSIDE,
     NUM_CUT_SLOTS,
     Arena,
@@ -36,23 +38,26 @@ MAX_CUTS = 1024
 
 
 class Cuts:
-    """The shortcuts below the nodes of one trie, by lexeme position; safe between threads."""
+    """The shortcuts below the nodes of one trie, by lexeme position; safe between threads.
 
-    def __init__(self, trie: Trie, num_words: int, lexemes: PlainLexemes) -> None:
+    `at` is where kernels find them; at `without_text` that of the text below the node `quote` sets no bits.
+    """
+
+    def __init__(self, trie: Trie, quote: int, num_words: int, lexemes: PlainLexemes) -> None:
         self._trie, self._num_words, self.lexemes = trie, num_words, lexemes
-        self._arena = Arena(NUM_CUT_SLOTS)
-        self._index, self._spans = Table(1, len(trie.byte)), Table(CUT_COLUMNS)
-        self._bits, self._exits = Table(2, 1024), Table(2, 256)
+        self._quote = quote
+        self._arenas = (Arena(NUM_CUT_SLOTS), Arena(NUM_CUT_SLOTS))
+        self._index, self._spans, self._bare_spans = Table(1, len(trie.byte)), Table(CUT_COLUMNS), Table(CUT_COLUMNS)
+        self._bits, self._exits, self._paths = Table(2, 1024), Table(EXIT_COLUMNS, 256), Table(1, 1024)
         self._asked: dict[tuple[int, int], int] = {}
         self._lock = threading.Lock()
-        for slot, table in (
-            (CUT_INDEX, self._index),
-            (CUT_SPANS, self._spans),
-            (CUT_BITS, self._bits),
-            (CUT_EXITS, self._exits),
-        ):
-            table.enter(self._arena, slot)
-        self.at = self._arena.address
+        for arena, spans in zip(self._arenas, (self._spans, self._bare_spans), strict=True):
+            spans.enter(arena, CUT_SPANS)
+            self._index.enter(arena, CUT_INDEX)
+            self._bits.enter(arena, CUT_BITS)
+            self._exits.enter(arena, CUT_EXITS)
+            self._paths.enter(arena, CUT_PATHS)
+        self.at, self.without_text = (arena.address for arena in self._arenas)
         for node in np.flatnonzero((trie.byte == strings.QUOTE) & (trie.end - np.arange(len(trie.end)) > LARGE)).tolist():
             self._add_text(node)
 
@@ -80,6 +85,21 @@ class Cuts:
         self._bits.extend(
             [number for row in zip(places.tolist(), words[places].view(np.int32).tolist(), strict=True) for number in row]
         )
-        self._exits.extend([number for row in exits for number in row])
-        span = (lex, self._index.cells[node], first_bits, self._bits.size, first_exit, self._exits.size)
-        self._index.cells[node] = self._spans.add(span)
+        for exit_, kind in exits:
+            path = self._path(node, exit_) if kind != INSIDE else b""
+            self._exits.add((exit_, kind, self._paths.size, self._paths.size + len(path)))
+            self._paths.extend(list(path))
+        before, bits = self._index.cells[node], (first_bits, self._bits.size)
+        exits_ = (first_exit, self._exits.size)
+        self._bare_spans.add((lex, before, *((0, 0) if node == self._quote and lex == strings.FREE else bits), *exits_))
+        self._index.cells[node] = self._spans.add((lex, before, *bits, *exits_))
+
+    def _path(self, node: int, exit_: int) -> bytes:
+        """The bytes from below a node to an exit, without the last."""
+        trie, path = self._trie, bytearray()
+        while node != exit_:
+            first, stop = trie.edge_first[node], trie.edge_first[node + 1]
+            edge = first + int(np.searchsorted(trie.edge_node[first:stop], exit_, side="right")) - 1
+            path.append(trie.edge_byte[edge])
+            node = int(trie.edge_node[edge])
+        return bytes(path[:-1])

@@ -11,9 +11,10 @@ from collections import OrderedDict
 
 import numpy as np
 
+from constrained.automaton import scans, strings
 from constrained.automaton.lexemes import PlainKey, left
 from constrained.automaton.walking import Onto
-from constrained.tokens.rows import Bits, RowStore, set_bits
+from constrained.tokens.rows import Bits, RowStore, Words, set_bits
 from constrained.tokens.trie import Trie
 
 WHITESPACE = b" \t\n\r"
@@ -23,7 +24,8 @@ MAX_ROWS = 1024
 class GapRows:
     """Rows of the places in gaps over one vocabulary; bounded and safe between threads.
 
-    `stripped` is the trie of all tokens without the whitespace that they begin with.
+    `stripped` is the trie of all tokens without the whitespace that they begin with; `quote` its node behind an opening quote,
+    -1 where there is none.
     """
 
     def __init__(self, token_bytes: list[bytes], num_words: int, store: RowStore) -> None:
@@ -32,6 +34,8 @@ class GapRows:
         self._lock = threading.RLock()
         rests = [text.lstrip(WHITESPACE) for text in token_bytes]
         self.stripped = Trie.build(rests)
+        self.quote = _child(self.stripped, strings.QUOTE)
+        self._text = self._scan_text()
         gaps = [text[: len(text) - len(rest)] for text, rest in zip(token_bytes, rests, strict=True)]
         # Per token, of the whitespace that it begins with: how long it is, its newlines and blanks, and how it holds returns.
         self._len = np.fromiter(map(len, gaps), np.int32, len(gaps))
@@ -42,25 +46,47 @@ class GapRows:
         self._astray = np.fromiter((b"\r" in gap[:-1] for gap in pairs), np.bool_, len(gaps))
         self._alone = np.fromiter((bool(gap) and not rest for gap, rest in zip(gaps, rests, strict=True)), np.bool_, len(gaps))
 
-    def row(self, gap: PlainKey) -> Onto:
-        """The tokens of whitespace that the gap ("space" or "any") holds, and those that go on behind such whitespace."""
+    def row(self, gap: PlainKey, *, before_text: bool = False) -> Onto:
+        """The tokens of whitespace that the gap ("space" or "any") holds, and those that go on behind such whitespace.
+
+        `before_text`: also those that go on with a quote and text.
+        """
         with self._lock:
-            found = self._rows.get(gap)
+            found = self._rows.get((*gap, before_text))
             if found is None:
-                found = self._rows[gap] = self._make(gap)
+                found = self._rows[*gap, before_text] = self._make(gap, before_text=before_text)
                 if len(self._rows) > MAX_ROWS:
                     self._rows.popitem(last=False)
             return found
 
-    def _make(self, gap: PlainKey) -> Onto:
+    def _make(self, gap: PlainKey, *, before_text: bool) -> Onto:
         if gap[0] == "any":
             held = ended = self._len <= left(gap, 1)
         else:
             held = (self._newlines <= left(gap, 1)) & (self._blanks <= left(gap, 2)) & ~self._astray
             ended = held & ~self._half
-        return Onto(self._bits(held & self._alone), self._bits(ended & ~self._alone))
+        alone, under = self._bits(held & self._alone), self._bits(ended & ~self._alone)
+        if before_text:
+            words = alone.words.view(np.uint32) | (self._text & under.words.view(np.uint32))
+            return Onto(self._store.bits(words), under)
+        return Onto(alone, under)
+
+    def _scan_text(self) -> Words:
+        """The tokens that are an opening quote and text behind their whitespace."""
+        words, trie = np.zeros(self._num_words, np.uint32), self.stripped
+        if self.quote >= 0:
+            exits = np.empty((int(trie.end[self.quote]) - self.quote, 2), np.int32)
+            place = (self.quote, trie.byte, trie.end, trie.depth, trie.max_depth, trie.first, trie.ids)
+            scans.scan_text(*place, words, exits)
+        return words
 
     def _bits(self, tokens: np.ndarray) -> Bits:
         words = self._store.zeros(self._num_words)
         set_bits(words, np.flatnonzero(tokens).astype(np.int32))
         return self._store.bits(words)
+
+
+def _child(trie: Trie, byte: int) -> int:
+    """The node behind the first byte; -1 where no string begins with it."""
+    found = np.flatnonzero(trie.edge_byte[: trie.edge_first[1]] == byte)
+    return int(trie.edge_node[found[0]]) if len(found) else -1

@@ -94,6 +94,7 @@ class Locals:
         self._rows: dict[tuple[NodeKey, int], int] = {}
         self._leaf_rows: dict[tuple[object, ...], int] = {}
         self._edge_index: dict[Edge, int] = {}
+        self._begins_text: dict[int, bool] = {}
         self._frames: tuple[int, ...] | None = None
         self._pop = self._edge_index[_POP] = self.edges.add((*_POP, -1))
         self.plans: list[ObjectPlan] = []
@@ -229,6 +230,25 @@ class Locals:
 
     def _is_shared(self, index: int) -> bool:
         return self._edge_index.get(self._edge(index)) == index
+
+    def begins_text(self, local: int) -> bool:
+        """Whether a string that may be any text may begin at a local state, if only one may begin there."""
+        self.resolve(local)
+        row = self.info.cells[local * LOCAL_COLUMNS + ROW]
+        known = self._begins_text.get(row)
+        if known is None:
+            edge = self.rows.cells[row * NUM_CLASSES + CLASS_OF_BYTE[strings.QUOTE]]
+            known = self._begins_text[row] = edge >= 0 and self._is_text(edge)
+        return known
+
+    def _is_text(self, edge: int) -> bool:
+        _, lex, need, room, _, _, beside = self.edges.cells[edge * EDGE_COLUMNS : (edge + 1) * EDGE_COLUMNS]
+        return beside < 0 and need == 0 and room >= strings.UNBOUNDED and (lex == strings.FREE or self._falls_back(lex))
+
+    def _falls_back(self, lex: int) -> bool:
+        """Whether a key may be any beside the names of a trie."""
+        fallback = (lex & strings.INDEX) * strings.TRIE_COLUMNS + strings.FALLBACK
+        return strings.TRIE <= lex < strings.DFA and bool(self._tries.table.cells[fallback])
 
     def _edges(self, local: Local) -> Edges:
         """The edges of a local state: (byte, (kind, lex, need, room, local, return))."""

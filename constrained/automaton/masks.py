@@ -15,7 +15,6 @@ from numpy.typing import NDArray
 
 from constrained.automaton import joining, strings, trie_walk
 from constrained.automaton.automaton import Automaton, State, Thread, decode_content, open_string
-from constrained.automaton.cuts import Cuts
 from constrained.automaton.gap_rows import WHITESPACE
 from constrained.automaton.tables import ADDED, REPLACED
 from constrained.automaton.thread_rows import NOTHING, Notes, Rows, ThreadRow, WholeKey
@@ -43,7 +42,7 @@ class Masks:
         self._rows = Rows(automaton.cells)
         self._alone = Onto(shared.nothing, shared.everything)
         self._cuts = shared.cuts(automaton.plain)
-        self._gaps: dict[int, Onto] = {}
+        self._gaps: dict[tuple[int, bool], Onto] = {}
 
     def row(self, state: State, history: bytes | bytearray) -> MaskRow:
         """The mask row of `state`, which `history` led to; EOS bits are set where the document may end."""
@@ -90,10 +89,10 @@ class Masks:
         if len(threads) > scratch.size:
             scratch.reserve(2 * len(threads))
         if walk == WHOLE:
-            trie, onto, stripped, cuts = self._shared.trie, self._alone, b"", None
+            trie, onto, stripped, cuts = self._shared.trie, self._alone, b"", 0
             items = [(0, *thread, -1, 0) for thread in threads]
         else:
-            trie, stripped, cuts = self._shared.gaps.stripped, WHITESPACE, self._cuts
+            trie, stripped, cuts = self._shared.gaps.stripped, WHITESPACE, self._cuts.at
             onto = self._shared.gaps.row(self._automaton.plain.key(walk))
             items = [(0, self._automaton.locals.nothing, 0, 0, 0, thread[4], cell, -1, 0) for thread in threads]
         scratch.items[: len(items), : trie_walk.WHY] = items
@@ -255,11 +254,15 @@ class Masks:
     def _gap_row(self, thread: Thread) -> ThreadRow:
         """The tokens of whitespace, and what may follow it."""
         lex, _, _, _, local, cell = thread
-        start = (self._automaton.locals.nothing, 0, 0, 0, local, cell)
-        inside = self._gaps.get(lex)
+        locals_ = self._automaton.locals
+        before_text = locals_.begins_text(local)
+        start = (locals_.nothing, 0, 0, 0, local, cell)
+        inside = self._gaps.get((lex, before_text))
         if inside is None:
-            inside = self._gaps[lex] = self._shared.gaps.row(self._automaton.plain.key(lex))
-        return self._walk(self._shared.gaps.stripped, start, inside, WHITESPACE, cuts=self._cuts)
+            key = self._automaton.plain.key(lex)
+            inside = self._gaps[lex, before_text] = self._shared.gaps.row(key, before_text=before_text)
+        cuts = self._cuts.without_text if before_text else self._cuts.at
+        return self._walk(self._shared.gaps.stripped, start, inside, WHITESPACE, cuts=cuts)
 
     def _value_row(self, thread: Thread) -> ThreadRow:
         """A number or a literal: the shared row of its inside, and what follows where it may end."""
@@ -328,11 +331,14 @@ class Masks:
     # -- walks
 
     def _walk(
-        self, trie: Trie, start: Thread, onto: Onto, stripped: bytes | None, *, keys: int = 0, cuts: Cuts | None = None
+        self, trie: Trie, start: Thread, onto: Onto, stripped: bytes | None, *, keys: int = 0, cuts: int = 0
     ) -> ThreadRow:
         """The row of a trie's strings, tokens without their beginning, that lead on from a thread (see `_notes`)."""
         scratch = self._shared.scratches.here()
         walked = self._walker.from_node(scratch, trie, start, onto, keys=keys, cuts=cuts)
+        if scratch.num_wanted[0]:
+            self._cuts.ask(scratch.wanted[1 : 1 + scratch.num_wanted[0]])
+            scratch.num_wanted[0] = 0
         store = self._shared.store
         row = store.find(walked.digest) or store.put(walked.digest, onto.base, scratch.entries[: walked.num_entries])
         if not walked.keys and not walked.left:

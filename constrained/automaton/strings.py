@@ -107,7 +107,7 @@ def step_string(byte, lex, esc, need, room, tries, dfa, ranges):  # type: ignore
         return result, lex, esc, need, room, NO_TAG
     if _is_between(lex, tries, dfa, ranges):
         if byte == QUOTE:
-            tag = _tag(lex, tries, dfa, ranges)
+            tag = ending_tag(lex, tries, dfa, ranges)
             return (EXIT if tag >= 0 and need == 0 else DEAD), lex, 0, need, room, tag
         if room < 1:
             return DEAD, lex, 0, need, room, NO_TAG
@@ -147,7 +147,7 @@ def _count(need, room):  # type: ignore[no-untyped-def]  # numba
 
 
 @kernel
-def _tag(lex, tries, dfa, ranges):  # type: ignore[no-untyped-def]  # numba
+def ending_tag(lex, tries, dfa, ranges):  # type: ignore[no-untyped-def]  # numba
     """The tag of the string that ends here; negative where none may end."""
     if lex < TRIE:
         return FREE_TAG

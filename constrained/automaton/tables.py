@@ -53,8 +53,10 @@ DATA, STACK, BRANCHES, ITEMS, PENDING, KEYS, WORDS, TOUCHED, ENTRIES, WANTED = r
 NUM_CELLS, NUM_ITEMS, NUM_PENDING, NUM_KEYS, NUM_WORDS, SECRET, NUM_SLOTS = range(19, 26)
 # Slots of a trie of tokens (`tokens.trie.Trie.slots`).
 T_END, T_DEPTH, T_FIRST, T_IDS, T_EDGE_FIRST, T_EDGE_BYTE, T_EDGE_NODE = range(7)
-# Slots of shortcuts (`cuts`): the first at each node; all of them; their bits (place, word); their exits (node, kind).
-CUT_INDEX, CUT_SPANS, CUT_BITS, CUT_EXITS, NUM_CUT_SLOTS = range(5)
+# Slots of shortcuts (`cuts`): the first at each node; all of them; their bits (place, word); their exits (node, kind, and the
+# bytes that lead there); those bytes.
+CUT_INDEX, CUT_SPANS, CUT_BITS, CUT_EXITS, CUT_PATHS, NUM_CUT_SLOTS = range(6)
+EXIT_COLUMNS = 4
 C_LEX, C_NEXT, C_BITS, C_BITS_STOP, C_EXITS, C_EXITS_STOP, CUT_COLUMNS = range(7)
 # How a token leads out of what a shortcut holds: before its next byte, at a quote, at a backslash.
 INSIDE, AT_QUOTE, AT_BACKSLASH = range(3)

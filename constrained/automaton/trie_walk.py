@@ -21,7 +21,7 @@ from constrained.automaton.stepping import (
     step,
     tables_of,
 )
-from constrained.automaton.strings import ALIVE, EXIT, FREE_TAG, INDEX, step_string
+from constrained.automaton.strings import ALIVE, EXIT, FREE_TAG, INDEX, ending_tag, step_content, step_string
 from constrained.automaton.tables import ADDED, BLOCK_SHIFT, BYTE_CLASS, CLASS_BYTES, NUM_CLASSES
 from constrained.tokens.jit import int32_array, int32_table, int64_array, kernel, uint8_array
 
@@ -228,15 +228,35 @@ def walk(  # type: ignore[no-untyped-def]  # numba
                 if cuts != 0 and below[node] - node > LARGE and stack[level, I_ESC] == 0 and stack[level, I_NEED] == 0:
                     lex, room, local = stack[level, I_LEX], stack[level, I_ROOM], stack[level, I_LOCAL]
                     cut = -1
-                    if lex == strings.FREE:
-                        if room >= strings.UNBOUNDED and locals_[local, tables.TAGS] < 0:
-                            cut = _cut(shortcuts, node, lex)
+                    is_key = lex >= strings.FREE and locals_[local, tables.TAGS] >= 0
+                    if lex == strings.FREE or (is_key and lex < strings.DFA and tries[lex & INDEX, strings.FALLBACK]):
+                        if room >= strings.UNBOUNDED:
+                            cut = _cut(shortcuts, node, strings.FREE)
                     elif lex < strings.FREE and (plain[lex, 0] == tables.NO or plain[lex, 0] == tables.VALUE):
                         cut = _cut(shortcuts, node, lex)
                         if cut < 0 and num_wanted < MAX_WANTED:
                             num_wanted += 1
                             wanted[0, 0] = num_wanted
                             wanted[num_wanted, 0], wanted[num_wanted, 1] = node, lex
+                    if cut >= 0 and is_key:
+                        missing = _missing_behind(shortcuts, cut, lex, local, locals_, tags, tries, dfa, ranges)
+                        if missing >= 0:
+                            if num_pending >= max_pending:
+                                return PENDING_FULL, num_pending, num_keys, num_cells, left
+                            for column in range(NUM_COPIED):
+                                pending[num_pending, column] = stack[level, column]
+                            pending[num_pending, WHY], pending[num_pending, WHICH] = NEW_KEY, missing
+                            num_pending += 1
+                        else:
+                            num_items, num_keys = _take_key_cut(
+                                shortcuts, cut, lex, local, stack[level, I_CELL], stack[level, I_OPENED], stack[level, I_KEYS],
+                                stack[level, I_CELL] < own_cells, locals_, tags, tries, dfa, ranges,
+                                words, touched, items, num_items, max_items, keys, num_keys, max_keys, first, ids, edge_first,
+                            )  # fmt: skip
+                            if num_items < 0:
+                                return ITEMS_FULL, num_pending, num_keys, num_cells, left
+                        level -= 1
+                        continue
                     if cut >= 0:
                         num_items = _take_cut(
                             shortcuts, cut, local, stack[level, I_CELL], stack[level, I_OPENED], stack[level, I_KEYS],
@@ -345,15 +365,43 @@ def _cut(shortcuts, node, lex):  # type: ignore[no-untyped-def]  # numba
 
 
 @kernel
+def _take_bits(shortcuts, cut, words, touched):  # type: ignore[no-untyped-def]  # numba
+    spans, bits = int32_table(shortcuts[tables.CUT_SPANS], tables.CUT_COLUMNS), int32_table(shortcuts[tables.CUT_BITS], 2)
+    for i in range(spans[cut, tables.C_BITS], spans[cut, tables.C_BITS_STOP]):
+        words[bits[i, 0]] |= bits[i, 1]
+        touched[bits[i, 0] >> BLOCK_SHIFT] |= ADDED
+
+
+@kernel
+def _along(shortcuts, exit_, lex, tries, dfa, ranges):  # type: ignore[no-untyped-def]  # numba
+    """The place in a string that falls back to a free one after the text that leads to an exit of a shortcut."""
+    exits, paths = int32_table(shortcuts[tables.CUT_EXITS], tables.EXIT_COLUMNS), int32_array(shortcuts[tables.CUT_PATHS])
+    for i in range(exits[exit_, 2], exits[exit_, 3]):
+        lex = step_content(paths[i], lex, tries, dfa, ranges)
+    return lex
+
+
+@kernel
+def _missing_behind(shortcuts, cut, lex, local, locals_, tags, tries, dfa, ranges):  # type: ignore[no-untyped-def]  # numba
+    """The row of tags of a key's end behind which no place is made yet, -1 where all are."""
+    spans = int32_table(shortcuts[tables.CUT_SPANS], tables.CUT_COLUMNS)
+    exits = int32_table(shortcuts[tables.CUT_EXITS], tables.EXIT_COLUMNS)
+    for i in range(spans[cut, tables.C_EXITS], spans[cut, tables.C_EXITS_STOP]):
+        if exits[i, 1] == tables.AT_QUOTE:
+            tag = ending_tag(_along(shortcuts, i, lex, tries, dfa, ranges), tries, dfa, ranges)
+            if tag >= 0 and place_behind(local, tag, locals_, tags) < tables.NOWHERE:
+                return locals_[local, tables.TAGS] + tag
+    return -1
+
+
+@kernel
 def _take_cut(  # type: ignore[no-untyped-def]  # numba
     shortcuts, cut, local, cell, opened, num_closed, entry, words, touched, items, num_items, max_items, first, ids, edge_first
 ):
     """Set the bits of a shortcut and add an item for each way out of it; returns the number of items, -1 without room."""
     spans = int32_table(shortcuts[tables.CUT_SPANS], tables.CUT_COLUMNS)
-    bits, exits = int32_table(shortcuts[tables.CUT_BITS], 2), int32_table(shortcuts[tables.CUT_EXITS], 2)
-    for i in range(spans[cut, tables.C_BITS], spans[cut, tables.C_BITS_STOP]):
-        words[bits[i, 0]] |= bits[i, 1]
-        touched[bits[i, 0] >> BLOCK_SHIFT] |= ADDED
+    exits = int32_table(shortcuts[tables.CUT_EXITS], tables.EXIT_COLUMNS)
+    _take_bits(shortcuts, cut, words, touched)
     for i in range(spans[cut, tables.C_EXITS], spans[cut, tables.C_EXITS_STOP]):
         node, kind = exits[i, 0], exits[i, 1]
         if kind != tables.INSIDE:
@@ -371,6 +419,47 @@ def _take_cut(  # type: ignore[no-untyped-def]  # numba
             items[num_items, NODE] = node
             num_items += 1
     return num_items
+
+
+@kernel
+def _take_key_cut(  # type: ignore[no-untyped-def]  # numba
+    shortcuts, cut, lex, local, cell, opened, num_closed, is_own, locals_, tags, tries, dfa, ranges,
+    words, touched, items, num_items, max_items, keys, num_keys, max_keys, first, ids, edge_first,
+):  # fmt: skip
+    """`_take_cut` for a key that may be any, whose places behind are all made; notes where free keys end.
+
+    Returns the numbers of items and of noted keys; the former is -1 without room for either.
+    """
+    spans = int32_table(shortcuts[tables.CUT_SPANS], tables.CUT_COLUMNS)
+    exits = int32_table(shortcuts[tables.CUT_EXITS], tables.EXIT_COLUMNS)
+    _take_bits(shortcuts, cut, words, touched)
+    for i in range(spans[cut, tables.C_EXITS], spans[cut, tables.C_EXITS_STOP]):
+        node, closed = exits[i, 0], num_closed
+        after, place = _along(shortcuts, i, lex, tries, dfa, ranges), local
+        esc, room = strings.AFTER_BACKSLASH << strings.MODE_SHIFT, strings.UNBOUNDED
+        if exits[i, 1] == tables.AT_QUOTE:
+            tag = ending_tag(after, tries, dfa, ranges)
+            place = place_behind(local, tag, locals_, tags) if tag >= 0 else tables.NOWHERE
+            if place == tables.NOWHERE:
+                continue
+            after, esc, room = locals_[place, tables.ENTRY], 0, 0
+            if tag == FREE_TAG:
+                if is_own or num_closed > 0:  # else the key is the first of a frame that this walk opened
+                    if num_keys >= max_keys:
+                        return -1, num_keys
+                    keys[num_keys, 0], keys[num_keys, 1], keys[num_keys, 2], keys[num_keys, 3] = node, opened, num_closed, cell
+                    num_keys += 1
+                closed += 1
+        for j in range(first[node], first[node + 1]):
+            words[ids[j] >> 5] |= np.int32(1) << np.int32(ids[j] & 31)
+            touched[ids[j] >> (5 + BLOCK_SHIFT)] |= ADDED
+        if edge_first[node] < edge_first[node + 1]:
+            if num_items >= max_items:
+                return -1, num_keys
+            _store(items, num_items, after, esc, 0, room, place, cell, opened, closed)
+            items[num_items, NODE] = node
+            num_items += 1
+    return num_items, num_keys
 
 
 @kernel

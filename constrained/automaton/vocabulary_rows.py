@@ -52,7 +52,7 @@ class VocabularyRows:
     def cuts(self, lexemes: PlainLexemes) -> Cuts:
         """The shortcuts of walks behind a gap, among the numbers of `lexemes`."""
         if self._cuts is None or self._cuts.lexemes is not lexemes:
-            self._cuts = Cuts(self.gaps.stripped, self.num_words, lexemes)
+            self._cuts = Cuts(self.gaps.stripped, self.gaps.quote, self.num_words, lexemes)
         return self._cuts
 
     def strings(self, spelling: Spelling) -> tuple[StringRows, LanguageRows]:

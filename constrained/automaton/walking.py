@@ -12,7 +12,6 @@ import numpy as np
 
 from constrained.automaton import joining, stepping, tables, trie_walk
 from constrained.automaton.automaton import Automaton, Thread
-from constrained.automaton.cuts import Cuts
 from constrained.errors import InternalError
 from constrained.tokens.rows import Bits, Digest, MaskRow, Words
 from constrained.tokens.trie import Trie
@@ -114,42 +113,25 @@ class Walker:
         self._automaton = automaton
 
     def from_node(
-        self, scratch: Scratch, trie: Trie, thread: Thread, onto: Onto | None, *, keys: int = 0, cuts: Cuts | None = None
+        self, scratch: Scratch, trie: Trie, thread: Thread, onto: Onto | None, *, keys: int = 0, cuts: int = 0
     ) -> Walked:
         """The row of all strings of a trie that lead on from a thread, which has closed `keys` free keys already.
 
-        Without `onto` the bits are left in the scratch's words. `cuts` are the trie's.
+        Without `onto` the bits are left in the scratch's words. `cuts` is where those of the trie are.
         """
         automaton, into = self._automaton, _NO_ROW if onto is None else onto.into
-        shortcuts, own_cells, cell = 0 if cuts is None else cuts.at, automaton.cells.table.size, thread[5]
+        own, cell = automaton.cells.table.size, thread[5]
         found = joining.walk_row(
-            automaton.arena.address,
-            scratch.address,
-            trie.at,
-            shortcuts,
-            0,
-            0,
-            own_cells,
-            own_cells,
-            cell,
-            0,
-            *thread,
-            keys,
-            *into,
+            automaton.arena.address, scratch.address, trie.at, cuts, 0, 0, own, own, cell, 0, *thread, keys, *into
         )
         status, waiting, num_keys, _, left, num_entries, one, two = found
         if status != trie_walk.FINISHED or waiting:
-            walked = self._walk(scratch, trie.at, shortcuts, 0, cell, 0, thread, keys, into, found)
-        else:
-            walked = Walked(num_entries, (one, two), scratch.keys[:num_keys].tolist() if num_keys else _NO_KEYS, left)
-        if cuts is not None and scratch.num_wanted[0]:
-            cuts.ask(scratch.wanted[1 : 1 + scratch.num_wanted[0]])
-            scratch.num_wanted[0] = 0
-        return walked
+            return self._walk(scratch, trie.at, cuts, 0, cell, 0, thread, keys, into, found)
+        return Walked(num_entries, (one, two), scratch.keys[:num_keys].tolist() if num_keys else _NO_KEYS, left)
 
-    def from_items(self, scratch: Scratch, trie: Trie, count: int, own: int, onto: Onto, *, cuts: Cuts | None = None) -> Walked:
+    def from_items(self, scratch: Scratch, trie: Trie, count: int, own: int, onto: Onto, *, cuts: int = 0) -> Walked:
         """The same for the scratch's first `count` items; `own` is the cell of the state that they belong to."""
-        return self._walk(scratch, trie.at, 0 if cuts is None else cuts.at, count, own, -1, _NOWHERE, 0, onto.into)
+        return self._walk(scratch, trie.at, cuts, count, own, -1, _NOWHERE, 0, onto.into)
 
     def _walk(
         self,
