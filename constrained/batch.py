@@ -54,7 +54,7 @@ class BatchMatcher:
         self._transitions = Transitions()
         self._states: list[State] = []
         self._numbers: dict[tuple[State, bytes | None], int] = {}
-        self._nothing = rows_of(vocabulary).store.intern(np.zeros(vocabulary.num_words, np.uint32))
+        self._nothing = rows_of(vocabulary).no_tokens
         self._rows: list[MaskRow | None] = []
         self._facts: Int64 = np.empty((3, 0), np.int64)
         self._forget()

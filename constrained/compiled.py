@@ -10,8 +10,6 @@ from collections.abc import Callable, Iterator, Mapping
 from functools import cached_property, partial
 from typing import Any, Protocol
 
-import numpy as np
-
 from constrained.automaton.automaton import Automaton, Run, State
 from constrained.automaton.closing import Closings
 from constrained.automaton.contents import shared_contents
@@ -93,7 +91,7 @@ class Engine:
         self.token_bytes = vocabulary.token_bytes
         self.num_characters = shared.num_characters
         self.eos_token_ids = vocabulary.eos_token_ids
-        self.nothing: MaskRow = shared.store.intern(np.zeros(shared.num_words, np.uint32))
+        self.nothing = shared.no_tokens
 
 
 def schema_parts(nodes: Nodes, vocabulary: Vocabulary, options: CompileOptions) -> tuple[Automaton, Masks, Closings]:

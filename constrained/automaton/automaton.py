@@ -28,6 +28,7 @@ from constrained.tokens.rows import MaskRow
 
 # From how many threads on they are run in one call, and through how many bytes at most.
 MANY_THREADS, MAX_TOGETHER = 4, 64
+STORAGE = 5120  # cells of all tables of a new automaton
 # (lex, esc, need, room, local, cell), as the kernel has it.
 Thread = tuple[int, int, int, int, int, int]
 
@@ -74,11 +75,12 @@ class Automaton:
         self._states: dict[tuple[Thread, ...], State] = {}
         self._alone: dict[Thread, State] = {}  # those of a single thread
         self.plain = shared_lexemes()
-        self.tries = StringTries()
+        storage = tables.Storage(STORAGE)
+        self.tries = StringTries(storage)
         self.tries.table.add((0, 1, strings.NO_TAG, 0, 0))
         self.contents = shared_contents(options.spelling)
-        self.locals = Locals(nodes, options, self.plain, self.tries, self.contents)
-        self.cells = Cells()
+        self.locals = Locals(nodes, options, self.plain, self.tries, self.contents, storage)
+        self.cells = Cells(storage)
         self.arena = self._make_arena()
         self._data = memoryview(b"")
         start = (self.locals.entry(self.locals.start), 0, 0, 0, self.locals.start, BOTTOM)

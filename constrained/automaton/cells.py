@@ -6,7 +6,7 @@ mask rows are shared by shape, and the keys are taken out of a row afterwards.
 
 from __future__ import annotations
 
-from constrained.automaton.tables import CELL_COLUMNS, Table
+from constrained.automaton.tables import CELL_COLUMNS, Storage, Table
 
 BOTTOM = 0
 NO_KEYS: frozenset[bytes] = frozenset()
@@ -15,8 +15,8 @@ NO_KEYS: frozenset[bytes] = frozenset()
 class Cells:
     """All cells of one automaton. The kernel reads `table`, and writes scratch cells past its end."""
 
-    def __init__(self) -> None:
-        self.table = Table(CELL_COLUMNS, 1024)
+    def __init__(self, storage: Storage) -> None:
+        self.table = Table(CELL_COLUMNS, 256, storage)
         self._parents: list[int] = []
         self._locals: list[int] = []
         self._depths: list[int] = []

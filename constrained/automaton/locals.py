@@ -50,6 +50,7 @@ from constrained.automaton.tables import (
     ROW,
     TAGS,
     UNRESOLVED,
+    Storage,
     StringTries,
     Table,
 )
@@ -72,7 +73,13 @@ class Locals:
     """Local states by index, and the tables of their edges."""
 
     def __init__(
-        self, nodes: Nodes, options: CompileOptions, plain: PlainLexemes, tries: StringTries, contents: Contents
+        self,
+        nodes: Nodes,
+        options: CompileOptions,
+        plain: PlainLexemes,
+        tries: StringTries,
+        contents: Contents,
+        storage: Storage,
     ) -> None:
         self._nodes = nodes
         self._indented = options.whitespace == "indented"
@@ -84,10 +91,10 @@ class Locals:
         self._plain = plain
         self._tries = tries
         self._contents = contents
-        self.rows = Table(NUM_CLASSES)
-        self.info = Table(LOCAL_COLUMNS)
-        self.edges = Table(EDGE_COLUMNS, 256)
-        self.tags = Table(1, 256)
+        self.rows = Table(NUM_CLASSES, 32, storage)
+        self.info = Table(LOCAL_COLUMNS, 128, storage)
+        self.edges = Table(EDGE_COLUMNS, 128, storage)
+        self.tags = Table(1, 128, storage)
         self._states: list[Local | None] = []
         self._listed: list[Listed] = []
         self._listed_from: list[int] = []

@@ -84,6 +84,23 @@ class Arena:
         self._slots[slot] = number
 
 
+class Storage:
+    """Memory for the first rows of several tables, filled with -1, taken at once: most grammars need no more."""
+
+    def __init__(self, size: int) -> None:
+        self._block: Int32 = np.full(size, -1, np.int32)
+        self._at, self._taken = address(self._block), 0
+
+    def take(self, size: int) -> tuple[Int32, int]:
+        """So many cells, and their address; from elsewhere where they do not fit."""
+        first, stop = self._taken, self._taken + size
+        if stop > len(self._block):
+            block = np.full(size, -1, np.int32)
+            return block, address(block)
+        self._taken = stop
+        return self._block[first:stop], self._at + 4 * first
+
+
 class Table:
     """An int32 table [rows, columns] that grows by doubling; `array` is its present storage, `cells` the same, flat.
 
@@ -91,9 +108,10 @@ class Table:
     learn of each move. Former storage is kept: a kernel of another thread may still read it.
     """
 
-    def __init__(self, columns: int, capacity: int = 64) -> None:
-        self.array: Int32 = np.full((capacity, columns), -1, np.int32)
-        self.cells = _flat(self.array)
+    def __init__(self, columns: int, capacity: int = 64, storage: Storage | None = None) -> None:
+        flat, self._at = (storage or Storage(columns * capacity)).take(columns * capacity)
+        self.cells: memoryview[int] = memoryview(flat)  # type: ignore[arg-type]  # numpy's stubs hide the buffer
+        self.array: Int32 = flat.reshape(capacity, columns)
         self.columns, self.capacity = columns, capacity
         self.size = 0
         self._former: list[Int32] = []
@@ -105,9 +123,9 @@ class Table:
         self._tell(arena, slot, rows_slot)
 
     def _tell(self, arena: Arena, slot: int, rows_slot: int) -> None:
-        arena.put(slot, self.array)
+        arena.set(slot, self._at)
         if rows_slot >= 0:
-            arena.set(rows_slot, len(self.array))
+            arena.set(rows_slot, self.capacity)
 
     def reserve(self, extra: int) -> None:
         """Make room for `extra` more rows."""
@@ -117,6 +135,7 @@ class Table:
             grown[self.capacity :] = -1
             self._former.append(self.array)
             self.array, self.cells, self.capacity = grown, _flat(grown), len(grown)
+            self._at = address(grown)
             self._arenas = [entry for entry in self._arenas if entry[0]() is not None]
             for reference, *slots in self._arenas:
                 if (arena := reference()) is not None:
@@ -151,8 +170,8 @@ def _flat(table: Int32) -> memoryview[int]:
 class StringTries:
     """The tries of names and enum values of one grammar, all in one table (columns of `automaton.strings`)."""
 
-    def __init__(self) -> None:
-        self.table = Table(strings.TRIE_COLUMNS, 256)
+    def __init__(self, storage: Storage) -> None:
+        self.table = Table(strings.TRIE_COLUMNS, 256, storage)
 
     def add(self, tags: Iterable[tuple[str, int]], *, fallback: bool) -> int:
         """Lex id of the root of a new trie of strings with tags; `fallback` lets every other string in (`FREE_TAG`)."""

@@ -37,6 +37,7 @@ class VocabularyRows:
         self._strings: dict[Spelling, tuple[StringRows, LanguageRows]] = {}
         self.store = RowStore()
         self.nothing = self.store.bits(np.zeros(vocabulary.num_words, np.uint32))
+        self.no_tokens = self.store.intern(np.zeros(vocabulary.num_words, np.uint32))
         self.everything = self.store.everything(vocabulary.num_words)
         self.values = ValueRows(self.trie, vocabulary.num_words, self.store)
         self.gaps = GapRows(vocabulary.token_bytes, vocabulary.num_words, self.store)
