@@ -7,6 +7,7 @@ second). Without a warm-up the first requests would pay.
 from __future__ import annotations
 
 import gc
+import json
 from typing import Any
 
 from constrained.automaton.cuts import ASKED_BEFORE
@@ -67,6 +68,11 @@ _FORMATS = {
     "uri-reference": ("https://example.com/a?b#c", "../a/b.json", "#/definitions/a"),
     "uuid": ("123e4567-e89b-12d3-a456-426614174000",),
 }
+# Characters that patterns ask for most.
+_CLASSES = (
+    *("[a-z]", "[A-Z]", "[a-zA-Z]", "[0-9]", "[a-z0-9]", "[a-zA-Z0-9]", "[0-9a-f]", "[0-9a-fA-F]", "\\w", "\\S", ".", "[^/]"),
+    *("[a-z0-9-]", "[a-z0-9_]", "[a-zA-Z0-9-]", "[a-zA-Z0-9_-]", "[a-zA-Z0-9_.]", "[a-zA-Z0-9_.-]", "[a-zA-Z0-9 ]", "[^ ]"),
+)
 # Memory for the rows of the first requests.
 ROWS_BYTES, MAX_RESERVED = 16 << 20, 4096
 _DEFAULT_THRESHOLDS = (700, 10, 10)
@@ -78,6 +84,7 @@ _COMMON: dict[str, Any] = {
         "strings": {"type": "array", "items": {"anyOf": [{"type": "string", "format": name} for name in _FORMATS]}},
         **{name: {"type": "array", "items": {"type": "string", "format": name}} for name in _FORMATS},
         **{name: {"type": "array", "items": {"type": name}} for name in ("string", "integer", "number", "boolean", "null")},
+        **{name: {"type": "array", "items": {"type": "string", "pattern": f"^{name}+$"}} for name in _CLASSES},
         "positive": {"type": "array", "items": {"type": ["integer", "null"], "minimum": 0}},
         "parts": {"type": "array", "items": {"type": "number", "minimum": 0}},
     },
@@ -129,9 +136,9 @@ def _fill(vocabulary: Vocabulary) -> None:
         (0, FIRST_UNIT << MODE_SHIFT),
     ]:
         strings.row(FREE | place, escape, 0, strings.max_len)
-    for name, examples in _FORMATS.items():
+    for name, examples in {**_FORMATS, **dict.fromkeys(_CLASSES, ("a1", "1"))}.items():
         for example in examples:
-            _spell(grammar, b'{"%s": ["%s"' % (name.encode(), example.encode()))
+            _spell(grammar, b'{%s: ["%s"' % (json.dumps(name).encode(), example.encode()))
 
 
 def _spell(grammar: CompiledGrammar, document: bytes) -> None:

@@ -100,6 +100,15 @@ def apart_from_length(term: Term) -> tuple[Term, int] | None:
     return None
 
 
+def apart_from_strings(term: Term) -> tuple[Term, tuple[str, ...]] | None:
+    """A term and strings that `term` is without, where they are seen at once."""
+    for denied in term.members if isinstance(term, And) else (term,):
+        if isinstance(denied, Not) and isinstance(denied.body, Values):
+            rest = (member for member in term.members if member is not denied) if isinstance(term, And) else ()
+            return intersection(rest), denied.body.strings
+    return None
+
+
 def _pack(members: dict[int, Term], kind: type[Or] | type[And], nothing: Term) -> Term:
     if len(members) < 2:
         return next(iter(members.values()), nothing)
