@@ -61,7 +61,7 @@ _FORMATS = {
     "time": ("10:00:00Z", "23:59:59.5-01:30"),
     "duration": ("P1DT2H",),
     "email": ("jane.doe+x@mail.example.com", "a@b"),
-    "hostname": ("www.example-1.com", "localhost"),
+    "hostname": ("www.example-1.com", "localhost", f"{'a' * 63}.{'a-' * 31}a.a{'a-' * 30}a"),
     "ipv4": ("192.168.0.1", "8.8.4.4"),
     "ipv6": ("2001:0db8:85a3:0000:0000:8a2e:0370:7334", "fe80::1", "::"),
     "uri": ("https://www.example.com:8080/path/a_b?q=1&r=%20#top", "mailto:a@b.c", "urn:isbn:1"),

@@ -8,6 +8,8 @@ grammars share. The rows themselves are shared by all grammars of a process (`sh
 from __future__ import annotations
 
 import threading
+from collections.abc import Callable
+from typing import TypeVar
 
 import numpy as np
 
@@ -34,6 +36,7 @@ from constrained.options import Spelling
 # Code points by the number of bytes that UTF-8 takes: the first, the last, and the leading bits of the first byte.
 _WIDTHS = ((0x80, 0x7FF, 0xC0), (0x800, 0xFFFF, 0xE0), (0x10000, 0x10FFFF, 0xF0))
 
+_T = TypeVar("_T")
 # (least, most, lex): code points, or what is left of them, that lead to a place.
 Span = tuple[int, int, int]
 
@@ -50,35 +53,69 @@ class Contents:
         self.ranges.add((int(permissive), 0, 0))  # `strings.SPELLING`
         self.lock = threading.RLock()
         self._languages: list[Language | None] = []
-        self._index: dict[Language, int] = {}
+        self._index: dict[tuple[Language, bool], int] = {}
+        self._behind: dict[int, set[int]] = {}
         self._leads: dict[tuple[Span, ...], Int32] = {}
         self._inner: dict[tuple[Span, ...], int] = {}
 
-    def lex(self, language: Language) -> int:
-        """The lexeme position at the beginning of `language`; its row may still be empty."""
+    def lex(self, language: Language, *, counted: bool = False) -> int:
+        """The lexeme position at the beginning of `language`; its row may still be empty.
+
+        `counted`: lengths are counted beside it. Where it takes a search to tell how short its strings are, it has rows of its
+        own for that. Raises `FuelError`.
+        """
         if language is ANYTHING:
             return strings.FREE
-        found = self._index.get(language)
+        key = (language, counted and not language.is_exact)
+        found = self._index.get(key)
         if found is None:
             with self.lock:
-                found = self._index.get(language)
+                found = self._index.get(key)
                 if found is None:
-                    needed = language.known_shortest_len
-                    found = self._index[language] = self._add(language, UNCOUNTED if needed is None else needed)
+                    found = self._index[key] = self._add_language(*key)
         return strings.DFA | found
+
+    def _add_language(self, language: Language, searched: bool) -> int:
+        if searched:
+            # Its rows are walked without what is seen at once: `most_missing` must know where tokens lead.
+            index = self._add(language, _searched(language.shortest_len) or 0)
+            self._behind[index] = set()
+            return index
+        index = self._add(language, int(language.shortest_len() or 0) if language.is_exact else UNCOUNTED)
+        ranges, count = language.run
+        if count > 0:
+            row = self.table.array[index]
+            row[RUN] = min(count, ENDLESS)
+            row[LOOP_0:BYTE_0] = characters.words(characters.all_of(ranges))
+        return index
 
     def _add(self, language: Language | None, needed: int) -> int:
         index = self.table.add()
         row = self.table.array[index]
         row[RUN:BYTE_0] = 0
-        if language is not None:
-            ranges, count = language.run
-            if count > 0:
-                row[RUN] = min(count, ENDLESS)
-                row[LOOP_0:BYTE_0] = characters.words(characters.all_of(ranges))
         row[SHORTEST] = needed
         self._languages.append(language)
         return index
+
+    def is_searched(self, lex: int) -> bool:
+        """Whether a place is one whose shortest strings took a search."""
+        return lex & strings.INDEX in self._behind
+
+    def most_missing(self, lex: int) -> int:
+        """The most characters that must still come at a place, or wherever tokens lead to from there.
+
+        Where that took a search, the place must have been walked before, as far as tokens go.
+        """
+        most, seen, pending = 0, {lex & strings.INDEX}, [lex & strings.INDEX]
+        while pending:
+            index = pending.pop()
+            language = self._languages[index]
+            seen_at_once = None if language is None else language.most_missing
+            most = max(most, self.needed(strings.DFA | index) if seen_at_once is None else seen_at_once)
+            new = self._behind.get(index, _NOTHING) - seen
+            seen |= new
+            pending += new
+        return most
 
     def needed(self, lex: int) -> int:
         """How many characters must still come at least from a place; `UNCOUNTED` where that is not known."""
@@ -104,15 +141,10 @@ class Contents:
                 self._fill(index, language)
 
     def _fill(self, index: int, language: Language) -> None:
-        try:
-            steps = language.steps()
-        except LanguageFuelError as error:
-            raise FuelError(f"the strings of a pattern or format: {error}") from error
-        spans = [(low, high, self.lex(after)) for low, high, after in steps]
-        if self.needed(strings.DFA | index) < UNCOUNTED:
-            for (_, _, after), (_, _, lex) in zip(steps, spans, strict=True):
-                if self.needed(lex) == UNCOUNTED:
-                    self.table.cells[(lex & strings.INDEX) * LANGUAGE_COLUMNS + SHORTEST] = after.shortest_len() or 0
+        counted = self.needed(strings.DFA | index) < UNCOUNTED
+        spans = [(low, high, self.lex(after, counted=counted)) for low, high, after in _searched(language.steps)]
+        if index in self._behind:
+            self._behind[index] = {lex & strings.INDEX for _, _, lex in spans if lex >= strings.DFA}
         first = self.ranges.size
         self.ranges.extend([number for low, high, lex in spans for number in (low, high, self.needed(lex) + 1)])
         row = self.table.array[index]
@@ -171,6 +203,14 @@ class Contents:
         return strings.DFA | found
 
 
+def _searched(question: Callable[[], _T]) -> _T:
+    try:
+        return question()
+    except LanguageFuelError as error:
+        raise FuelError(f"the strings of a pattern or format: {error}") from error
+
+
+_NOTHING: frozenset[int] = frozenset()
 _shared: dict[Spelling, Contents] = {}
 _lock = threading.Lock()
 

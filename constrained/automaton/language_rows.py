@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import threading
+from bisect import bisect_right
 from collections import OrderedDict
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -24,16 +25,22 @@ Int32 = NDArray[np.int32]
 MAX_ROWS = 2048
 # Sets of fewer characters, and shorter runs, are walked: their tokens are few.
 FEW, SHORT = 24, 4
+# Tokens of more characters are few.
+LONG = 16
 # So many strings that a language leaves out are taken out of its row one by one.
 MAX_STRINGS = 64
 
 
 @dataclass(slots=True)
 class Place:
-    """The row of a place where any number of characters may come, and those of less room than `reach` (0: not known yet)."""
+    """The row of a place where any number of characters may come, and those of less room than `reach` (0: not known yet).
+
+    `long` are the lengths of its tokens of more than `LONG` characters, ascending.
+    """
 
     free: Onto
     reach: int = 0
+    long: list[int] = field(default_factory=list)
     limited: dict[int, Onto] = field(default_factory=dict)
 
 
@@ -70,10 +77,20 @@ class LanguageRows:
         """The room from which on more makes no difference to a place's row: tokens are no longer."""
         place = self._place(contents, lex)
         if place.reach == 0:
-            language = contents.language(lex & strings.INDEX)
-            most = None if language is None else language.most_missing
-            place.reach = self._strings.max_len + (strings.UNCOUNTED if most is None else most)
+            with contents.lock:
+                place.long = self._long_lengths(place)
+                place.reach = self._strings.max_len + contents.most_missing(lex)
         return place.reach
+
+    def room(self, contents: Contents, lex: int, room: int) -> int:
+        """The least room with which a place has the same row as with `room`."""
+        reach = self.reach(contents, lex)
+        if room >= reach:
+            return reach
+        most = reach - self._strings.max_len
+        long = self._place(contents, lex).long
+        longest = max(long[bisect_right(long, room) - 1] if long and long[0] <= room else 0, LONG)
+        return min(longest + most, room)
 
     def limited_row(self, contents: Contents, lex: int, room: int) -> Onto:
         """The row of a place where at most `room` characters may still come."""
@@ -93,6 +110,14 @@ class LanguageRows:
                 if len(self._places) > MAX_ROWS:
                     self._places.popitem(last=False)
             return found
+
+    def _long_lengths(self, place: Place) -> list[int]:
+        free, words = self._strings.place(strings.FREE, 0), place.free.base.words.view(np.uint32)
+        first = np.searchsorted(free.inside_len, LONG, side="right")
+        tokens = free.inside[first:]
+        taken = (words[tokens >> 5] >> (tokens & 31).astype(np.uint32) & np.uint32(1)).astype(np.bool_)
+        lengths: list[int] = np.unique(np.concatenate([free.inside_len[first:][taken], free.exit_len])).tolist()
+        return lengths[bisect_right(lengths, LONG) :]
 
     def _limit(self, contents: Contents, lex: int, place: Place, room: int) -> Onto:
         """The free row without the tokens that are too long, or behind which there is no room for the rest."""
@@ -131,12 +156,13 @@ class LanguageRows:
         with contents.lock:
             language = contents.language(lex & strings.INDEX)
             assert language is not None  # a place between characters
-            parts = language.apart_from_strings()
+            searched = contents.is_searched(lex)
+            parts = None if searched else language.apart_from_strings()
             if parts is not None and len(parts[1]) <= MAX_STRINGS:
                 return self._without(self._core_row(contents, parts[0]), parts[1])
             inside = self._store.take(len(self._bare)).view(np.uint32)
             closing = self._store.zeros(len(self._bare))
-            known = self._take_known(language, inside)
+            known = self._take_known(None if searched else language, inside)
             self._walk(contents, lex, known, inside, closing)
         inside |= closing & self._bare
         return Onto(self._store.bits(inside), self._store.bits(closing))
@@ -156,16 +182,16 @@ class LanguageRows:
             clear_bits(inside, tokens)
         return Onto(self._store.bits(inside), self._store.bits(closing))
 
-    def _take_known(self, language: Language, inside: Words) -> Int32:
+    def _take_known(self, language: Language | None, inside: Words) -> Int32:
         """Set the tokens of text of which is seen at once that they stay inside a string: `language_scans.scan_language`."""
-        ranges, count = language.run
+        ranges, count = language.run if language is not None else ((), 0)
         bits, max_len = characters.all_of(ranges), int(min(count, characters.ENDLESS))
         if bits.bit_count() < FEW or max_len < SHORT:
             bits = max_len = 0
             inside.fill(0)
         else:
             inside[:] = self._text.row(bits, max_len)
-        never = characters.TEXT & ~characters.some_of(language.characters)
+        never = characters.TEXT & ~characters.some_of(language.characters) if language is not None else 0
         passed = bits | never | characters.NEVER | characters.QUOTE_OR_BACKSLASH
         return np.concatenate([characters.words(bits), characters.words(passed), np.array([max_len], np.int32)])
 

@@ -99,7 +99,7 @@ class Language:
     def apart_from_length(self) -> tuple[Language, int] | None:
         """`(core, most)` where these are the strings of `core` of at most `most` code points.
 
-        None where no such parts are seen, or where it would take a search to tell how short the strings of `core` are.
+        None where no such parts are seen, or where it might take a long search to tell how short the strings of `core` are.
         """
         found = boolean.apart_from_length(self._term)
         return None if found is None else (Language(found[0]), found[1])
@@ -114,9 +114,9 @@ class Language:
         return (Language(found[0]), found[1]) if found is not None and outlook.never_ends(found[0]) else None
 
     @property
-    def known_shortest_len(self) -> int | None:
-        """`shortest_len` where it takes no search to tell."""
-        return int(self._term.min_len) if self._term.exact else self._term.shortest_len
+    def is_exact(self) -> bool:
+        """Whether it takes no search to tell `shortest_len`, here and wherever its steps lead to."""
+        return self._term.exact
 
     @property
     def run(self) -> tuple[Ranges, float]:

@@ -11,6 +11,7 @@ from math import inf
 from constrained.grammar.language import charsets
 from constrained.grammar.language.boolean import length_bounds
 from constrained.grammar.language.charsets import Ranges
+from constrained.grammar.language.normal import EMPTY, as_repeat
 from constrained.grammar.language.terms import And, Chars, Concat, Not, Or, Repeat, Run, Term, Values
 
 NO_RUN: Run = ((), 0)
@@ -63,36 +64,47 @@ def _run_of_parts(term: Concat, depth: int) -> Run:
 
 
 def _run_of_all(term: And, depth: int) -> Run:
-    """Of one language cut to lengths, without some strings."""
+    """Of one language, cut to lengths, without some strings."""
     denied = [member.body for member in term.members if isinstance(member, Not)]
     others = [member for member in term.members if not isinstance(member, Not)]
     if not others:
         return _run_beside(denied)
-    if len(others) == 1:
-        ranges, count = _run(others[0], depth + 1)
-    elif len(others) == 2:
-        one, two = others
-        ranges, count = max(_run_of_length(one, two, depth), _run_of_length(two, one, depth), key=_worth)
-    else:
+    body = next((member for member in others if length_bounds(member) is None), others[0])
+    lengths = [member for member in others if member is not body]
+    if any(length_bounds(member) is None for member in lengths):
         return NO_RUN
-    endless = [body for body in denied if body.max_len == inf]
-    if endless and ranges:
-        ranges, count = _run_without(others, ranges, count, endless)
-    if count < inf and denied:
+    ranges, count = _run(body, depth + 1)
+    endless, few = [one for one in denied if one.max_len == inf], [one for one in denied if one.max_len < inf]
+    missing: float = 0
+    if endless:
+        # Only characters without which none of the denied strings comes about, also on the way to the end.
+        ranges = _beside(ranges, endless)
+        count, missing = _run_within(body, ranges) if ranges else (0, inf)
+    elif lengths:
+        found = most_missing(body)
+        missing = inf if found is None else found
+    for length in lengths:
+        count = _cut(count, missing, *(length_bounds(length) or (0, inf)))
+    if few and count < inf:
         # Each string of one character less goes on by any of them: with more of them than what is denied, not all are.
-        few = all(isinstance(body, Values | Chars) for body in denied)
-        count = count - 1 if few and charsets.size(ranges) > sum(map(_num_strings, denied)) else 0
+        literal = all(isinstance(one, Values | Chars) for one in few)
+        count = count - 1 if literal and charsets.size(ranges) > sum(map(_num_strings, few)) else 0
     return (ranges, count) if count > 0 else NO_RUN
 
 
-def _run_without(others: list[Term], ranges: Ranges, count: float, denied: list[Term]) -> Run:
-    """The part of an endless run by whose characters alone strings can be ended, but none of `denied` can come about."""
-    hits = [_hit_by(body) for body in denied]
-    found = [one for one in hits if one is not None]
-    if len(others) > 1 or count < inf or len(found) < len(hits):
-        return NO_RUN
-    ranges = charsets.intersect(ranges, charsets.complement(charsets.normalise(span for one in found for span in one)))
-    return (ranges, inf) if _may_end_within(others[0], ranges) else NO_RUN
+def _cut(count: float, missing: float, low: int, high: float) -> float:
+    """How long a run is of strings of `low` to `high` characters, where so many more may be missing behind it."""
+    if low > 0 and (count < inf or low + missing > high):
+        return 0
+    return min(count, high - missing) if missing < inf else 0
+
+
+def _beside(ranges: Ranges, denied: list[Term]) -> Ranges:
+    """Characters of `ranges` without any of some that each of the denied strings holds."""
+    for body in denied:
+        hit = _hit_by(body)
+        ranges = charsets.intersect(ranges, charsets.complement(hit)) if hit is not None else ()
+    return ranges
 
 
 def _hit_by(term: Term) -> Ranges | None:
@@ -104,56 +116,51 @@ def _hit_by(term: Term) -> Ranges | None:
         return charsets.of_chars(plainest) if len(plainest) == len(term.strings) else None
     if isinstance(term, Repeat):
         return _hit_by(term.body) if term.low else None
-    parts: list[Term] = []
-    if isinstance(term, Concat):
-        parts = _parts(term)
-    elif isinstance(term, And):
-        parts = list(term.members)
-    elif isinstance(term, Or):
+    if isinstance(term, Or):
         hits = [_hit_by(member) for member in term.members]
         found = [one for one in hits if one is not None]
         return charsets.normalise(span for one in found for span in one) if len(found) == len(hits) else None
+    parts = _parts(term) if isinstance(term, Concat) else term.members if isinstance(term, And) else ()
     hits = [_hit_by(part) for part in parts if not part.contextual]
     return min((one for one in hits if one is not None), key=charsets.size, default=None)
 
 
-def _may_end_within(term: Term, ranges: Ranges) -> bool:
-    """Whether, once some of these characters were read in an endless run, as many more of them can end a string."""
+def _run_within(term: Term, ranges: Ranges, depth: int = 0) -> tuple[float, float]:
+    """`(count, missing)`: after up to `count` of these characters, any of them, `missing` more end a string of `term`."""
+    if depth > _MAX_DEPTH:
+        return 0, inf
     if isinstance(term, Or):
-        return any(_may_end_within(member, ranges) for member in term.members)
-    head, tail = (term.head, term.tail) if isinstance(term, Concat) else (term, None)
-    if not isinstance(head, Repeat) or head.high < inf:
-        return False
-    single = _single(head.body)
-    return bool(ranges) and charsets.intersect(single, ranges) == ranges and (tail is None or _has_string_within(tail, ranges))
+        return max((_run_within(member, ranges, depth + 1) for member in term.members), key=lambda found: found[0])
+    head, tail = (term.head, term.tail) if isinstance(term, Concat) else (term, EMPTY)
+    behind = _least_within(tail, ranges)
+    if behind == inf or not isinstance(head, Repeat | Chars | Values):
+        return 0, inf
+    body, low, high = as_repeat(head)
+    if charsets.intersect(_single(body), ranges) == ranges:
+        further, missing = _run_within(tail, ranges, depth + 1) if high < inf and tail is not EMPTY else (0, inf)
+        return (high + further, max(low + behind, missing)) if further > 0 else (high, low + behind)
+    if isinstance(head, Values):
+        return 0, inf
+    own, missing = _run_within(body, ranges, depth + 1)
+    found = own, missing + max(low - 1, 0) * _least_within(body, ranges) + behind if own > 0 else inf
+    later = _run_within(tail, ranges, depth + 1) if head.nullable and tail is not EMPTY else (0, inf)
+    return max(found, later, key=lambda option: option[0])
 
 
-def _has_string_within(term: Term, ranges: Ranges) -> bool:
-    """Whether a string of these characters alone is seen in `term`."""
+def _least_within(term: Term, ranges: Ranges) -> float:
+    """The length of a shortest string of these characters alone, as far as one is seen; else infinite."""
     if term.nullable:
-        return True
+        return 0
     if isinstance(term, Chars):
-        return bool(charsets.intersect(term.ranges, ranges))
+        return 1 if charsets.intersect(term.ranges, ranges) else inf
     if isinstance(term, Values):
-        return any(charsets.intersect(used := charsets.of_chars(text), ranges) == used for text in term.strings)
+        within = (text for text in term.strings if charsets.intersect(used := charsets.of_chars(text), ranges) == used)
+        return min(map(len, within), default=inf)
     if isinstance(term, Repeat):
-        return _has_string_within(term.body, ranges)
+        return term.low and term.low * _least_within(term.body, ranges)
     if isinstance(term, Concat):
-        return all(_has_string_within(part, ranges) for part in _parts(term))
-    return isinstance(term, Or) and any(_has_string_within(member, ranges) for member in term.members)
-
-
-def _run_of_length(length: Term, other: Term, depth: int) -> Run:
-    """Of `other` as far as its strings are as long as `length` says."""
-    bounds, most = length_bounds(length), most_missing(other)
-    if bounds is None or most is None:
-        return NO_RUN
-    ranges, count = _run(other, depth + 1)
-    low, high = bounds
-    if low > 0 and (count < inf or low + most > high):
-        return NO_RUN
-    count = min(count, high - most)
-    return (ranges, count) if count > 0 else NO_RUN
+        return sum(_least_within(part, ranges) for part in _parts(term))
+    return min(_least_within(member, ranges) for member in term.members) if isinstance(term, Or) else inf
 
 
 def _run_beside(denied: list[Term]) -> Run:
