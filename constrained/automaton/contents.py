@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
+from math import inf
 from typing import TypeVar
 
 import numpy as np
@@ -31,6 +32,7 @@ from constrained.automaton.strings import (
 from constrained.automaton.tables import Int32, Table
 from constrained.errors import FuelError
 from constrained.grammar.language import ANYTHING, Language, LanguageFuelError
+from constrained.grammar.language.charsets import Ranges
 from constrained.options import Spelling
 
 # Code points by the number of bytes that UTF-8 takes: the first, the last, and the leading bits of the first byte.
@@ -76,18 +78,26 @@ class Contents:
         return strings.DFA | found
 
     def _add_language(self, language: Language, searched: bool) -> int:
+        needed = _searched(language.shortest_len) or 0 if searched or language.is_exact else UNCOUNTED
+        index = self._add(language, needed)
         if searched:
-            # Its rows are walked without what is seen at once: `most_missing` must know where tokens lead.
-            index = self._add(language, _searched(language.shortest_len) or 0)
             self._behind[index] = set()
-            return index
-        index = self._add(language, int(language.shortest_len() or 0) if language.is_exact else UNCOUNTED)
-        ranges, count = language.run
+        ranges, count = self.run(index)
         if count > 0:
             row = self.table.array[index]
-            row[RUN] = min(count, ENDLESS)
+            row[RUN] = count
             row[LOOP_0:BYTE_0] = characters.words(characters.all_of(ranges))
         return index
+
+    def run(self, index: int) -> tuple[Ranges, int]:
+        """Characters of which so many lead on, whatever they are, from the beginning of a language.
+
+        Where lengths are counted it must be known how many more will be missing then (`most_missing`).
+        """
+        language = self._languages[index]
+        if language is None or (index in self._behind and language.run.missing == inf):
+            return (), 0
+        return language.run.characters, int(min(language.run.max_len, ENDLESS))
 
     def _add(self, language: Language | None, needed: int) -> int:
         index = self.table.add()
@@ -97,22 +107,21 @@ class Contents:
         self._languages.append(language)
         return index
 
-    def is_searched(self, lex: int) -> bool:
-        """Whether a place is one whose shortest strings took a search."""
-        return lex & strings.INDEX in self._behind
-
     def most_missing(self, lex: int) -> int:
         """The most characters that must still come at a place, or wherever tokens lead to from there.
 
-        Where that took a search, the place must have been walked before, as far as tokens go.
+        Where that takes a search, the place must have been walked before, as far as tokens go.
         """
         most, seen, pending = 0, {lex & strings.INDEX}, [lex & strings.INDEX]
         while pending:
             index = pending.pop()
             language = self._languages[index]
-            seen_at_once = None if language is None else language.most_missing
-            most = max(most, self.needed(strings.DFA | index) if seen_at_once is None else seen_at_once)
-            new = self._behind.get(index, _NOTHING) - seen
+            at_once = None if language is None else language.most_missing
+            if at_once is not None or language is None:
+                most = max(most, at_once or 0)
+                continue
+            most = max(most, self.needed(strings.DFA | index), int(language.run.missing) if self.run(index)[1] else 0)
+            new = self._behind[index] - seen
             seen |= new
             pending += new
         return most
@@ -210,7 +219,6 @@ def _searched(question: Callable[[], _T]) -> _T:
         raise FuelError(f"the strings of a pattern or format: {error}") from error
 
 
-_NOTHING: frozenset[int] = frozenset()
 _shared: dict[Spelling, Contents] = {}
 _lock = threading.Lock()
 

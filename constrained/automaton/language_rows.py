@@ -18,6 +18,7 @@ from constrained.automaton.contents import Contents
 from constrained.automaton.string_rows import StringRows
 from constrained.automaton.walking import Onto
 from constrained.grammar.language import ANYTHING, Language
+from constrained.grammar.language.charsets import Ranges
 from constrained.tokens.rows import RowStore, Words, clear_bits, set_bits
 from constrained.tokens.trie import Trie
 
@@ -156,13 +157,12 @@ class LanguageRows:
         with contents.lock:
             language = contents.language(lex & strings.INDEX)
             assert language is not None  # a place between characters
-            searched = contents.is_searched(lex)
-            parts = None if searched else language.apart_from_strings()
+            parts = language.apart_from_strings()
             if parts is not None and len(parts[1]) <= MAX_STRINGS:
                 return self._without(self._core_row(contents, parts[0]), parts[1])
             inside = self._store.take(len(self._bare)).view(np.uint32)
             closing = self._store.zeros(len(self._bare))
-            known = self._take_known(None if searched else language, inside)
+            known = self._take_known(language, *contents.run(lex & strings.INDEX), inside)
             self._walk(contents, lex, known, inside, closing)
         inside |= closing & self._bare
         return Onto(self._store.bits(inside), self._store.bits(closing))
@@ -182,16 +182,15 @@ class LanguageRows:
             clear_bits(inside, tokens)
         return Onto(self._store.bits(inside), self._store.bits(closing))
 
-    def _take_known(self, language: Language | None, inside: Words) -> Int32:
+    def _take_known(self, language: Language, ranges: Ranges, max_len: int, inside: Words) -> Int32:
         """Set the tokens of text of which is seen at once that they stay inside a string: `language_scans.scan_language`."""
-        ranges, count = language.run if language is not None else ((), 0)
-        bits, max_len = characters.all_of(ranges), int(min(count, characters.ENDLESS))
+        bits = characters.all_of(ranges)
         if bits.bit_count() < FEW or max_len < SHORT:
             bits = max_len = 0
             inside.fill(0)
         else:
             inside[:] = self._text.row(bits, max_len)
-        never = characters.TEXT & ~characters.some_of(language.characters) if language is not None else 0
+        never = characters.TEXT & ~characters.some_of(language.characters)
         passed = bits | never | characters.NEVER | characters.QUOTE_OR_BACKSLASH
         return np.concatenate([characters.words(bits), characters.words(passed), np.array([max_len], np.int32)])
 

@@ -49,7 +49,7 @@ def _has_string(term: Term) -> bool:
     """Whether `term` is known to hold a string, without a step."""
     if term.is_empty is not None:
         return not term.is_empty
-    return term.exact or accepts_empty(term) or run(term)[1] > 0 or (isinstance(term, And) and _has_string_of_length(term))
+    return term.exact or accepts_empty(term) or run(term).max_len > 0 or (isinstance(term, And) and _has_string_of_length(term))
 
 
 def _has_string_of_length(term: And) -> bool:

@@ -13,7 +13,7 @@ from typing import final
 
 from constrained.grammar.language import boolean, derive, explore, normal, outlook
 from constrained.grammar.language.charsets import Ranges
-from constrained.grammar.language.terms import Term, Values
+from constrained.grammar.language.terms import Run, Term, Values
 
 Steps = tuple[tuple[int, int, "Language"], ...]
 
@@ -119,10 +119,10 @@ class Language:
         return self._term.exact
 
     @property
-    def run(self) -> tuple[Ranges, float]:
-        """`(characters, count)`: any of these characters, up to so many of them, are the beginning of one of its strings.
+    def run(self) -> Run:
+        """`(characters, max_len, missing)`: any of these characters, up to so many of them, begin one of its strings.
 
-        What is seen without a search; often there is none, and the count is 0.
+        Then `missing` characters more are enough to end one. What is seen without a search; often `max_len` is 0.
         """
         return outlook.run(self._term)
 

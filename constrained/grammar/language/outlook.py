@@ -14,13 +14,13 @@ from constrained.grammar.language.charsets import Ranges
 from constrained.grammar.language.normal import EMPTY, as_repeat
 from constrained.grammar.language.terms import And, Chars, Concat, Not, Or, Repeat, Run, Term, Values
 
-NO_RUN: Run = ((), 0)
+NO_RUN = Run((), 0, inf)
 # How many parts that follow one another are looked at; a longer run than this is worth no more characters.
 _MAX_DEPTH, _LONG, _MANY = 8, 16, 128
 
 
 def run(term: Term) -> Run:
-    """`(characters, count)`: any of these characters, up to so many of them, are the beginning of a string of `term`."""
+    """What is seen at once to lead on in `term` (`Run`); often nothing, and `max_len` is 0."""
     return _run(term, 0)
 
 
@@ -28,6 +28,8 @@ def _run(term: Term, depth: int) -> Run:
     known = term.run
     if known is None:
         known = NO_RUN if term.contextual or depth > _MAX_DEPTH else _find_run(term, depth)
+        if known is not NO_RUN and term.exact:
+            known = known._replace(missing=_most_missing(term))
         if depth == 0 or known is not NO_RUN:
             term.run = known
     return known
@@ -35,10 +37,10 @@ def _run(term: Term, depth: int) -> Run:
 
 def _find_run(term: Term, depth: int) -> Run:
     if isinstance(term, Chars):
-        return term.ranges, 1
+        return Run(term.ranges, 1, inf)
     if isinstance(term, Repeat):
         ranges = _single(term.body)
-        return (ranges, term.high) if ranges else _run(term.body, depth + 1)
+        return Run(ranges, term.high, inf) if ranges else _run(term.body, depth + 1)._replace(missing=inf)
     if isinstance(term, Concat):
         return _run_of_parts(term, depth) if term.tail.exact or term.tail.is_empty is False else NO_RUN
     if isinstance(term, Or):
@@ -53,13 +55,13 @@ def _run_of_parts(term: Concat, depth: int) -> Run:
     body, high = (head.body, head.high) if isinstance(head, Repeat) else (head, 1)
     ranges = _single(body)
     if not ranges:
-        own = _run(head, depth + 1)
+        own = _run(head, depth + 1)._replace(missing=inf)
         return max(own, _run(tail, depth + 1), key=_worth) if head.nullable else own
     if high >= _LONG and not head.nullable:
-        return ranges, high
+        return Run(ranges, high, inf)
     behind = _run(tail, depth + 1)
-    both = charsets.intersect(ranges, behind[0])
-    found = max((ranges, high), (both, high + behind[1]) if both else NO_RUN, key=_worth)
+    both = charsets.intersect(ranges, behind.characters)
+    found = max(Run(ranges, high, inf), Run(both, high + behind.max_len, inf), key=_worth)
     return max(found, behind, key=_worth) if head.nullable else found
 
 
@@ -73,30 +75,36 @@ def _run_of_all(term: And, depth: int) -> Run:
     lengths = [member for member in others if member is not body]
     if any(length_bounds(member) is None for member in lengths):
         return NO_RUN
-    ranges, count = _run(body, depth + 1)
+    found = _run(body, depth + 1)
     endless, few = [one for one in denied if one.max_len == inf], [one for one in denied if one.max_len < inf]
-    missing: float = 0
     if endless:
         # Only characters without which none of the denied strings comes about, also on the way to the end.
-        ranges = _beside(ranges, endless)
-        count, missing = _run_within(body, ranges) if ranges else (0, inf)
-    elif lengths:
-        found = most_missing(body)
-        missing = inf if found is None else found
+        ranges = _beside(found.characters, endless)
+        found = Run(ranges, *_run_within(body, ranges)) if ranges else NO_RUN
     for length in lengths:
-        count = _cut(count, missing, *(length_bounds(length) or (0, inf)))
-    if few and count < inf:
-        # Each string of one character less goes on by any of them: with more of them than what is denied, not all are.
-        literal = all(isinstance(one, Values | Chars) for one in few)
-        count = count - 1 if literal and charsets.size(ranges) > sum(map(_num_strings, few)) else 0
-    return (ranges, count) if count > 0 else NO_RUN
+        found = _cut(found, *(length_bounds(length) or (0, inf)))
+    return _without(found, few) if few else found
 
 
-def _cut(count: float, missing: float, low: int, high: float) -> float:
-    """How long a run is of strings of `low` to `high` characters, where so many more may be missing behind it."""
-    if low > 0 and (count < inf or low + missing > high):
-        return 0
-    return min(count, high - missing) if missing < inf else 0
+def _cut(found: Run, low: int, high: float) -> Run:
+    """A run of those strings that have `low` to `high` characters."""
+    ranges, count, missing = found
+    if missing == inf or (low > 0 and (count < inf or low + missing > high)):
+        return NO_RUN
+    count = min(count, high - missing)
+    return Run(ranges, count, low + missing) if count > 0 else NO_RUN
+
+
+def _without(found: Run, denied: list[Term]) -> Run:
+    """A run of the strings but for some, which have a greatest length."""
+    ranges, count, missing = found
+    if count == inf:  # longer than any that is denied
+        return Run(ranges, inf, missing + max(body.max_len for body in denied) + 1)
+    # Each string of one character less goes on by any of them: with more of them than what is denied, not all are.
+    literal = all(isinstance(body, Values | Chars) for body in denied)
+    if count <= 1 or not literal or charsets.size(ranges) <= sum(map(_num_strings, denied)):
+        return NO_RUN
+    return Run(ranges, count - 1, missing + 1)
 
 
 def _beside(ranges: Ranges, denied: list[Term]) -> Ranges:
@@ -168,7 +176,9 @@ def _run_beside(denied: list[Term]) -> Run:
     if any(body.contextual for body in denied):
         return NO_RUN
     endless = [body for body in denied if body.max_len == inf]
-    return NO_RUN if endless and _united(endless) == charsets.ALPHABET else (charsets.ALPHABET, inf)
+    if endless and _united(endless) == charsets.ALPHABET:
+        return NO_RUN
+    return Run(charsets.ALPHABET, inf, 1 + max((body.max_len for body in denied if body.max_len < inf), default=0))
 
 
 def never_ends(term: Term) -> bool:
@@ -182,8 +192,8 @@ def never_ends(term: Term) -> bool:
     if isinstance(term, Or):
         return all(map(never_ends, term.members))
     if isinstance(term, And):
-        return all(isinstance(member, Not) for member in term.members) and run(term)[1] == inf
-    return isinstance(term, Not) and run(term)[1] == inf
+        return all(isinstance(member, Not) for member in term.members) and run(term).max_len == inf
+    return isinstance(term, Not) and run(term).max_len == inf
 
 
 def _single(body: Term) -> Ranges:
@@ -202,8 +212,7 @@ def _num_strings(body: Term) -> int:
 
 
 def _worth(found: Run) -> float:
-    ranges, count = found
-    return min(count, _LONG) * min(charsets.size(ranges), _MANY)
+    return min(found.max_len, _LONG) * min(charsets.size(found.characters), _MANY)
 
 
 def characters(term: Term) -> Ranges:
@@ -238,8 +247,25 @@ def _united(terms: Iterable[Term]) -> Ranges:
 
 def most_missing(term: Term) -> int | None:
     """A number of characters that is enough to end a string of `term`, wherever one stands in it; None where none is seen."""
-    if not term.exact:
+    if term.exact:
+        return _most_missing(term)
+    if term.contextual or not isinstance(term, And | Not):
         return None
+    members = term.members if isinstance(term, And) else (term,)
+    denied = [member.body for member in members if isinstance(member, Not)]
+    others = [member for member in members if not isinstance(member, Not)]
+    if not others:
+        found = run(term)
+        return int(found.missing) if found.max_len == inf else None
+    longest = max((body.max_len for body in denied), default=0)
+    if len(others) > 1 or longest == inf or not others[0].exact or not never_ends(others[0]):
+        return None
+    # Whatever is longer than the denied strings is none of them.
+    return _most_missing(others[0]) + int(longest) + 1
+
+
+def _most_missing(term: Term) -> int:
+    """The same of an exact term, whose derivatives are exact."""
     known = term.most_missing
     if known is None:
         known = term.most_missing = _find_most_missing(term)
@@ -247,18 +273,17 @@ def most_missing(term: Term) -> int | None:
 
 
 def _find_most_missing(term: Term) -> int:
-    """Of an exact term, whose derivatives are exact."""
     if isinstance(term, Values):
         return int(term.max_len)
     if isinstance(term, Repeat):
-        return (most_missing(term.body) or 0) + max(term.low - 1, 0) * int(term.body.min_len)
+        return _most_missing(term.body) + max(term.low - 1, 0) * int(term.body.min_len)
     if isinstance(term, Concat):
         behind, most = 0, 0
         for part in reversed(_parts(term)):
-            most = max((most_missing(part) or 0) + behind, most)
+            most = max(_most_missing(part) + behind, most)
             behind += int(part.min_len)
         return most
-    return max(most_missing(member) or 0 for member in term.members) if isinstance(term, Or) else 1
+    return max(map(_most_missing, term.members)) if isinstance(term, Or) else 1
 
 
 def _parts(term: Term) -> list[Term]:

@@ -11,13 +11,20 @@ import itertools
 import threading
 from collections.abc import Callable
 from math import inf
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 from weakref import WeakValueDictionary
 
 from constrained.grammar.language.charsets import Ranges
 
 Moves = tuple[tuple[int, int, "Term"], ...]
-Run = tuple[Ranges, float]
+
+
+class Run(NamedTuple):
+    """Any of `characters`, up to `max_len` of them, begin a string of a term, and `missing` more are enough to end one then."""
+
+    characters: Ranges
+    max_len: float
+    missing: float
 
 
 _L = TypeVar("_L")
