@@ -10,6 +10,7 @@ import gc
 import json
 from typing import Any
 
+from constrained.automaton.contents import shared_contents
 from constrained.automaton.cuts import ASKED_BEFORE
 from constrained.automaton.strings import AFTER_BACKSLASH, FIRST_UNIT, FREE, MODE_SHIFT
 from constrained.automaton.vocabulary_rows import rows_of
@@ -73,8 +74,8 @@ _CLASSES = (
     *("[a-z]", "[A-Z]", "[a-zA-Z]", "[0-9]", "[a-z0-9]", "[a-zA-Z0-9]", "[0-9a-f]", "[0-9a-fA-F]", "\\w", "\\S", ".", "[^/]"),
     *("[a-z0-9-]", "[a-z0-9_]", "[a-zA-Z0-9-]", "[a-zA-Z0-9_-]", "[a-zA-Z0-9_.]", "[a-zA-Z0-9_.-]", "[a-zA-Z0-9 ]", "[^ ]"),
 )
-# Memory for the rows of the first requests.
-ROWS_BYTES, MAX_RESERVED = 16 << 20, 4096
+# Memory for the rows of the first requests, and for places in strings of languages.
+ROWS_BYTES, MAX_RESERVED, LANGUAGE_ROWS = 16 << 20, 4096, 4096
 _DEFAULT_THRESHOLDS = (700, 10, 10)
 _NUMBERS = (b"0", b"-1", b"42", b"1.5", b"2e8")
 _COMMON: dict[str, Any] = {
@@ -109,6 +110,7 @@ def warm_up(vocabulary: Vocabulary) -> None:
     rows = rows_of(vocabulary)
     _ = rows.next_items
     rows.store.reserve(min(max(ROWS_BYTES // (4 * rows.num_words), 1), MAX_RESERVED), rows.num_words)
+    shared_contents("default").table.reserve(LANGUAGE_ROWS)
     _spare_the_collector()
 
 

@@ -122,7 +122,8 @@ class Language:
     def run(self) -> Run:
         """`(characters, max_len, missing)`: any of these characters, up to so many of them, begin one of its strings.
 
-        Then `missing` characters more are enough to end one. What is seen without a search; often `max_len` is 0.
+        Then `missing` characters more are enough to end one. What is seen without a search; often `max_len` is 0, or `missing`
+        infinite.
         """
         return outlook.run(self._term)
 

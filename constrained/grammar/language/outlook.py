@@ -28,8 +28,6 @@ def _run(term: Term, depth: int) -> Run:
     known = term.run
     if known is None:
         known = NO_RUN if term.contextual or depth > _MAX_DEPTH else _find_run(term, depth)
-        if known is not NO_RUN and term.exact:
-            known = known._replace(missing=_most_missing(term))
         if depth == 0 or known is not NO_RUN:
             term.run = known
     return known
@@ -76,6 +74,8 @@ def _run_of_all(term: And, depth: int) -> Run:
     if any(length_bounds(member) is None for member in lengths):
         return NO_RUN
     found = _run(body, depth + 1)
+    if body.exact:
+        found = found._replace(missing=_most_missing(body))
     endless, few = [one for one in denied if one.max_len == inf], [one for one in denied if one.max_len < inf]
     if endless:
         # Only characters without which none of the denied strings comes about, also on the way to the end.

@@ -20,7 +20,10 @@ Moves = tuple[tuple[int, int, "Term"], ...]
 
 
 class Run(NamedTuple):
-    """Any of `characters`, up to `max_len` of them, begin a string of a term, and `missing` more are enough to end one then."""
+    """Any of `characters`, up to `max_len` of them, begin a string of a term; `missing` more, where that is seen, end one then.
+
+    Of an exact term `missing` is not looked for: see `outlook.most_missing`.
+    """
 
     characters: Ranges
     max_len: float
