@@ -7,10 +7,12 @@ second). Without a warm-up the first requests would pay.
 from __future__ import annotations
 
 import gc
+import json
 from typing import Any
 
 import numpy as np
 
+from constrained.automaton.contents import shared_contents
 from constrained.automaton.cuts import ASKED_BEFORE
 from constrained.automaton.strings import AFTER_BACKSLASH, FIRST_UNIT, FREE, MODE_SHIFT
 from constrained.automaton.vocabulary_rows import rows_of
@@ -62,15 +64,20 @@ _FORMATS = {
     "time": ("10:00:00Z", "23:59:59.5-01:30"),
     "duration": ("P1DT2H",),
     "email": ("jane.doe+x@mail.example.com", "a@b"),
-    "hostname": ("www.example-1.com", "localhost"),
+    "hostname": ("www.example-1.com", "localhost", f"{'a' * 63}.{'a-' * 31}a.a{'a-' * 30}a"),
     "ipv4": ("192.168.0.1", "8.8.4.4"),
     "ipv6": ("2001:0db8:85a3:0000:0000:8a2e:0370:7334", "fe80::1", "::"),
     "uri": ("https://www.example.com:8080/path/a_b?q=1&r=%20#top", "mailto:a@b.c", "urn:isbn:1"),
     "uri-reference": ("https://example.com/a?b#c", "../a/b.json", "#/definitions/a"),
     "uuid": ("123e4567-e89b-12d3-a456-426614174000",),
 }
-# Memory for the rows of the first requests.
-ROWS_BYTES, MAX_RESERVED = 16 << 20, 4096
+# Characters that patterns ask for most.
+_CLASSES = (
+    *("[a-z]", "[A-Z]", "[a-zA-Z]", "[0-9]", "[a-z0-9]", "[a-zA-Z0-9]", "[0-9a-f]", "[0-9a-fA-F]", "\\w", "\\S", ".", "[^/]"),
+    *("[a-z0-9-]", "[a-z0-9_]", "[a-zA-Z0-9-]", "[a-zA-Z0-9_-]", "[a-zA-Z0-9_.]", "[a-zA-Z0-9_.-]", "[a-zA-Z0-9 ]", "[^ ]"),
+)
+# Memory for the rows of the first requests, and for places in strings of languages.
+ROWS_BYTES, MAX_RESERVED, LANGUAGE_ROWS = 16 << 20, 4096, 4096
 _DEFAULT_THRESHOLDS = (700, 10, 10)
 _NUMBERS = (b"0", b"-1", b"42", b"1.5", b"2e8")
 _COMMON: dict[str, Any] = {
@@ -80,6 +87,7 @@ _COMMON: dict[str, Any] = {
         "strings": {"type": "array", "items": {"anyOf": [{"type": "string", "format": name} for name in _FORMATS]}},
         **{name: {"type": "array", "items": {"type": "string", "format": name}} for name in _FORMATS},
         **{name: {"type": "array", "items": {"type": name}} for name in ("string", "integer", "number", "boolean", "null")},
+        **{name: {"type": "array", "items": {"type": "string", "pattern": f"^{name}+$"}} for name in _CLASSES},
         "positive": {"type": "array", "items": {"type": ["integer", "null"], "minimum": 0}},
         "parts": {"type": "array", "items": {"type": "number", "minimum": 0}},
     },
@@ -104,6 +112,7 @@ def warm_up(vocabulary: Vocabulary) -> None:
     rows = rows_of(vocabulary)
     _ = rows.next_items
     rows.store.reserve(min(max(ROWS_BYTES // (4 * rows.num_words), 1), MAX_RESERVED), rows.num_words)
+    shared_contents("default").table.reserve(LANGUAGE_ROWS)
     _spare_the_collector()
 
 
@@ -131,9 +140,9 @@ def _fill(vocabulary: Vocabulary) -> None:
         (0, FIRST_UNIT << MODE_SHIFT),
     ]:
         strings.row(FREE | place, escape, 0, strings.max_len)
-    for name, examples in _FORMATS.items():
+    for name, examples in {**_FORMATS, **dict.fromkeys(_CLASSES, ("a1", "1"))}.items():
         for example in examples:
-            _spell(grammar, b'{"%s": ["%s"' % (name.encode(), example.encode()))
+            _spell(grammar, b'{%s: ["%s"' % (json.dumps(name).encode(), example.encode()))
 
 
 def _spell(grammar: CompiledGrammar, document: bytes) -> None:

@@ -8,18 +8,20 @@ grammars share. The rows themselves are shared by all grammars of a process (`sh
 from __future__ import annotations
 
 import threading
-from bisect import bisect_left
+from collections.abc import Callable
+from math import inf
+from typing import TypeVar
 
 import numpy as np
 
-from constrained.automaton import strings
+from constrained.automaton import characters, strings
+from constrained.automaton.characters import ENDLESS, FIRST_LEAD
 from constrained.automaton.strings import (
     BEGINS,
     BYTE_0,
     ENDS,
     LANGUAGE_COLUMNS,
     LOOP_0,
-    LOOP_WORDS,
     RANGE_FIRST,
     RANGE_STOP,
     RUN,
@@ -27,21 +29,21 @@ from constrained.automaton.strings import (
     UNCOUNTED,
     UNKNOWN,
 )
-from constrained.automaton.tables import Table
+from constrained.automaton.tables import Int32, Table
 from constrained.errors import FuelError
 from constrained.grammar.language import ANYTHING, Language, LanguageFuelError
+from constrained.grammar.language.charsets import Ranges
 from constrained.options import Spelling
 
 # Code points by the number of bytes that UTF-8 takes: the first, the last, and the leading bits of the first byte.
 _WIDTHS = ((0x80, 0x7FF, 0xC0), (0x800, 0xFFFF, 0xE0), (0x10000, 0x10FFFF, 0xF0))
 
+_T = TypeVar("_T")
 # (least, most, lex): code points, or what is left of them, that lead to a place.
 Span = tuple[int, int, int]
 
 # Rows of about a kilobyte after which new grammars begin a new table.
 MAX_ROWS = 32_768
-# How many characters ahead are looked at, and the run of a circle; sets of fewer characters are not worth a look.
-MAX_RUN, ENDLESS, WIDE = 32, 1 << 20, 10
 
 
 class Contents:
@@ -51,45 +53,82 @@ class Contents:
         self.table = Table(LANGUAGE_COLUMNS, 4)
         self.ranges = Table(strings.RANGE_COLUMNS, 16)
         self.ranges.add((int(permissive), 0, 0))  # `strings.SPELLING`
-        self._wide: dict[int, tuple[int, int]] = {}
         self.lock = threading.RLock()
         self._languages: list[Language | None] = []
-        self._index: dict[Language, int] = {}
-        self._targets: dict[int, set[int]] = {}
+        self._index: dict[tuple[Language, bool], int] = {}
+        self._behind: dict[int, set[int]] = {}
+        self._leads: dict[tuple[Span, ...], Int32] = {}
         self._inner: dict[tuple[Span, ...], int] = {}
 
-    def lex(self, language: Language) -> int:
-        """The lexeme position at the beginning of `language`; its row may still be empty."""
+    def lex(self, language: Language, *, counted: bool = False) -> int:
+        """The lexeme position at the beginning of `language`; its row may still be empty.
+
+        `counted`: lengths are counted beside it. Where it takes a search to tell how short its strings are, it has rows of its
+        own for that. Raises `FuelError`.
+        """
         if language is ANYTHING:
             return strings.FREE
-        found = self._index.get(language)
+        key = (language, counted and not language.is_exact)
+        found = self._index.get(key)
         if found is None:
             with self.lock:
-                found = self._index.get(language)
+                found = self._index.get(key)
                 if found is None:
-                    needed = language.known_shortest_len
-                    found = self._index[language] = self._add(language, UNCOUNTED if needed is None else needed)
+                    found = self._index[key] = self._add_language(*key)
         return strings.DFA | found
+
+    def _add_language(self, language: Language, searched: bool) -> int:
+        needed = _searched(language.shortest_len) or 0 if searched or language.is_exact else UNCOUNTED
+        index = self._add(language, needed)
+        if searched:
+            self._behind[index] = set()
+        ranges, count = self.run(index)
+        if count > 0:
+            row = self.table.array[index]
+            row[RUN] = count
+            row[LOOP_0:BYTE_0] = characters.words(characters.all_of(ranges))
+        return index
+
+    def run(self, index: int) -> tuple[Ranges, int]:
+        """Characters of which so many lead on, whatever they are, from the beginning of a language.
+
+        Where lengths are counted it must be known how many more will be missing then (`most_missing`).
+        """
+        language = self._languages[index]
+        if language is None or (index in self._behind and language.run.missing == inf):
+            return (), 0
+        return language.run.characters, int(min(language.run.max_len, ENDLESS))
 
     def _add(self, language: Language | None, needed: int) -> int:
         index = self.table.add()
-        self.table.array[index, RUN:BYTE_0] = 0
-        self.table.cells[index * LANGUAGE_COLUMNS + SHORTEST] = needed
+        row = self.table.array[index]
+        row[RUN:BYTE_0] = 0
+        row[SHORTEST] = needed
         self._languages.append(language)
         return index
+
+    def most_missing(self, lex: int) -> int:
+        """The most characters that must still come at a place, or wherever tokens lead to from there.
+
+        Where that takes a search, the place must have been walked before, as far as tokens go.
+        """
+        most, seen, pending = 0, {lex & strings.INDEX}, [lex & strings.INDEX]
+        while pending:
+            index = pending.pop()
+            language = self._languages[index]
+            at_once = None if language is None else language.most_missing
+            if at_once is not None or language is None:
+                most = max(most, at_once or 0)
+                continue
+            most = max(most, self.needed(strings.DFA | index), int(language.run.missing) if self.run(index)[1] else 0)
+            new = self._behind[index] - seen
+            seen |= new
+            pending += new
+        return most
 
     def needed(self, lex: int) -> int:
         """How many characters must still come at least from a place; `UNCOUNTED` where that is not known."""
         return self.table.cells[(lex & strings.INDEX) * LANGUAGE_COLUMNS + SHORTEST] if lex >= strings.DFA else 0
-
-    def most_needed(self, lex: int) -> int:
-        """The most characters that must still come at any place that is known to lie behind a place, or at itself."""
-        seen, pending = {lex & strings.INDEX}, [lex & strings.INDEX]
-        while pending:
-            new = self._targets.get(pending.pop(), _NOTHING) - seen
-            seen |= new
-            pending += new
-        return max(self.needed(strings.DFA | index) for index in seen)
 
     def language(self, index: int) -> Language | None:
         """The language that a row stands for; None inside a character."""
@@ -111,75 +150,52 @@ class Contents:
                 self._fill(index, language)
 
     def _fill(self, index: int, language: Language) -> None:
-        try:
-            steps = language.steps()
-        except LanguageFuelError as error:
-            raise FuelError(f"the strings of a pattern or format: {error}") from error
-        spans = [(low, high, self.lex(after)) for low, high, after in steps]
-        if self.needed(strings.DFA | index) < UNCOUNTED:
-            for (_, _, after), (_, _, lex) in zip(steps, spans, strict=True):
-                if self.needed(lex) == UNCOUNTED:
-                    self.table.cells[(lex & strings.INDEX) * LANGUAGE_COLUMNS + SHORTEST] = after.shortest_len() or 0
+        counted = self.needed(strings.DFA | index) < UNCOUNTED
+        spans = [(low, high, self.lex(after, counted=counted)) for low, high, after in _searched(language.steps)]
+        if index in self._behind:
+            self._behind[index] = {lex & strings.INDEX for _, _, lex in spans if lex >= strings.DFA}
         first = self.ranges.size
-        for low, high, lex in spans:
-            self.ranges.add((low, high, self.needed(lex) + 1))
-        edges = {byte: lex for low, high, lex in spans for byte in range(low, min(high, 0x7F) + 1)}
-        for width, (least, most, lead) in enumerate(_WIDTHS, 1):
-            inside = [(max(low, least), min(high, most), lex) for low, high, lex in spans if low <= most and high >= least]
-            edges |= self._split(tuple(inside), width, lead)
+        self.ranges.extend([number for low, high, lex in spans for number in (low, high, self.needed(lex) + 1)])
         row = self.table.array[index]
         row[BEGINS], row[RANGE_FIRST], row[RANGE_STOP] = 1, first, self.ranges.size
-        for byte, lex in edges.items():
-            row[BYTE_0 + byte] = lex
-        self._wide[index] = _widest(spans)
-        self._targets[index] = {lex & strings.INDEX for _, _, lex in spans if lex >= strings.DFA}
-        row[ENDS] = int(language.accepts_empty)
+        for low, high, lex in spans:
+            if low < 0x80:
+                row[BYTE_0 + low : BYTE_0 + min(high, 0x7F) + 1] = lex
+        if spans and spans[-1][1] >= 0x80:
+            leads = self._leads_of(tuple((max(low, 0x80), high, lex) for low, high, lex in spans if high >= 0x80))
+            self.table.array[index, BYTE_0 + FIRST_LEAD :] = leads  # the table may have moved
+        self.table.array[index, ENDS] = int(language.accepts_empty)
 
-    def look_ahead(self, lex: int) -> None:
-        """Find out how far any characters of a large set lead on from a place and from those behind it."""
-        chain: list[int] = []
-        at = lex
-        while at >= strings.DFA and (index := at & strings.INDEX) not in chain and len(chain) < MAX_RUN:
-            self.resolve(index)
-            if self._wide[index][1].bit_count() < WIDE:
-                break
-            chain.append(index)
-            at = self._wide[index][0]
-        run, common = 0, _ALL
-        if at < strings.DFA:
-            run = ENDLESS
-        elif at & strings.INDEX in chain:  # a circle: characters that lead on from everywhere in it
-            run = ENDLESS
-            for index in chain[chain.index(at & strings.INDEX) :]:
-                common &= self._wide[index][1]
-        for index in reversed(chain):
-            characters = self._wide[index][1]
-            run, common = min(run + 1, ENDLESS), common & characters
-            row = self.table.array[index]
-            row[LOOP_0:BYTE_0] = np.frombuffer(common.to_bytes(4 * LOOP_WORDS, "little"), np.int32)
-            row[RUN] = run
+    def _leads_of(self, spans: tuple[Span, ...]) -> Int32:
+        """The places behind the first bytes, from `FIRST_LEAD` on, of characters beyond ASCII."""
+        found = self._leads.get(spans)
+        if found is None:
+            found = self._leads[spans] = np.full(0x100 - FIRST_LEAD, -1, np.int32)
+            for width, (least, most, lead) in enumerate(_WIDTHS, 1):
+                inside = tuple(
+                    (max(low, least), min(high, most), lex) for low, high, lex in spans if low <= most and high >= least
+                )
+                for first, last, lex in self._split(inside, width, lead):
+                    found[first - FIRST_LEAD : last - FIRST_LEAD + 1] = lex
+        return found
 
-    def num_looping(self, lex: int) -> int:
-        """How many characters of ASCII lead on as `look_ahead` found."""
-        row = self.table.array[lex & strings.INDEX]
-        return sum(int(word & 0xFFFFFFFF).bit_count() for word in row[LOOP_0 : LOOP_0 + 4].tolist())
-
-    def _split(self, spans: tuple[Span, ...], width: int, lead: int) -> dict[int, int]:
-        """The bytes that begin the spans, each with the place of what is left of them: `width` more bytes of six bits."""
-        rests: dict[int, tuple[Span, ...]] = {}
+    def _split(self, spans: tuple[Span, ...], width: int, lead: int) -> list[Span]:
+        """The bytes that begin the spans, in ranges, each with the place of what is left of them: `width` more bytes."""
+        runs: list[Span] = []
+        cut: dict[int, tuple[Span, ...]] = {}
         size = 1 << (6 * width)
         for low, high, lex in spans:
             first, last = low // size, high // size
-            whole = ((0, size - 1, lex),)  # of the parts between, which are most, nothing is cut off
-            for part in range(first, last + 1):
-                rest = whole
-                if part in (first, last):
-                    start = part * size
-                    rest = ((max(low - start, 0), min(high - start, size - 1), lex),)
-                byte = lead | part
-                rests[byte] = rests[byte] + rest if byte in rests else rest
-        places = {rest: self._inside(rest, width - 1) for rest in dict.fromkeys(rests.values())}
-        return {byte: places[rest] for byte, rest in rests.items()}
+            for part in {first, last}:
+                start = part * size
+                rest = (max(low - start, 0), min(high - start, size - 1), lex)
+                if rest[0] > 0 or rest[1] < size - 1:
+                    cut[part] = (*cut.get(part, ()), rest)
+            first += first in cut
+            last -= last in cut
+            if first <= last:  # nothing is cut off these
+                runs.append((lead | first, lead | last, self._inside(((0, size - 1, lex),), width - 1)))
+        return runs + [(lead | part, lead | part, self._inside(rest, width - 1)) for part, rest in cut.items()]
 
     def _inside(self, spans: tuple[Span, ...], width: int) -> int:
         """The place inside a character whose rest, `width + 1` bytes, lies in one of the spans."""
@@ -187,44 +203,20 @@ class Contents:
         name = (*spans, (width, needed, 0))
         found = self._inner.get(name)
         if found is None:
-            edges = (
-                self._split(spans, width, 0x80) if width else {0x80 | v: lex for a, b, lex in spans for v in range(a, b + 1)}
-            )
+            runs = self._split(spans, width, 0x80) if width else [(0x80 | low, 0x80 | high, lex) for low, high, lex in spans]
             found = self._inner[name] = self._add(None, needed)
             row = self.table.array[found]
             row[ENDS] = row[BEGINS] = 0
-            for byte, lex in edges.items():
-                row[BYTE_0 + byte] = lex
+            for low, high, lex in runs:
+                row[BYTE_0 + low : BYTE_0 + high + 1] = lex
         return strings.DFA | found
 
 
-def _widest(spans: list[Span]) -> tuple[int, int]:
-    """The place that most characters lead to, by ASCII, and the set of those characters (`strings.LOOP_WORDS`)."""
-    sets: dict[int, int] = {}
-    for low, high, lex in spans:
-        found = ((2 << min(high, 0x7F)) - (1 << low)) & _PLAIN if low < 0x80 else 0
-        if high >= 0x80:
-            for _, most, bit in _LEADS[bisect_left(_LEADS, (low, 0, 0)) :]:
-                if most > high:
-                    break
-                found |= bit
-        sets[lex] = sets.get(lex, 0) | found
-    return max(sets.items(), key=lambda item: (item[1] & _PLAIN).bit_count(), default=(strings.DFA, 0))
-
-
-# ASCII that a string may hold as it is, as bits; the characters of each leading byte of UTF-8, with its bit; all bits.
-_PLAIN = (1 << 0x80) - (1 << 0x20) - (1 << strings.QUOTE) - (1 << strings.BACKSLASH)
-_LEADS = sorted(
-    (
-        max(least, part << shift),
-        min(most, ((part + 1) << shift) - 1, 0xD7FF if lead | part == 0xED else most),
-        1 << (128 + (lead | (part & 0x3F)) - 0xC0),
-    )
-    for (least, most, lead), shift in zip(_WIDTHS, (6, 12, 18), strict=True)
-    for part in range(least >> shift, (most >> shift) + 1)
-)
-_NOTHING: frozenset[int] = frozenset()
-_ALL = (1 << (32 * LOOP_WORDS)) - 1
+def _searched(question: Callable[[], _T]) -> _T:
+    try:
+        return question()
+    except LanguageFuelError as error:
+        raise FuelError(f"the strings of a pattern or format: {error}") from error
 
 
 _shared: dict[Spelling, Contents] = {}

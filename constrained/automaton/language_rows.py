@@ -2,41 +2,60 @@
 
 from __future__ import annotations
 
+import re
 import threading
+from bisect import bisect_right
 from collections import OrderedDict
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
 
-from constrained.automaton import scans, strings
+from constrained.automaton import characters, language_scans, strings
+from constrained.automaton.characters import TextTokens
 from constrained.automaton.contents import Contents
 from constrained.automaton.string_rows import StringRows
 from constrained.automaton.walking import Onto
-from constrained.tokens.rows import RowStore, set_bits
+from constrained.grammar.language import ANYTHING, Language
+from constrained.grammar.language.charsets import Ranges
+from constrained.tokens.rows import RowStore, Words, clear_bits, set_bits
 from constrained.tokens.trie import Trie
 
 Int32 = NDArray[np.int32]
 MAX_ROWS = 2048
-MANY = 70  # of ASCII's 95 printable characters
+# Sets of fewer characters, and shorter runs, are walked: their tokens are few.
+FEW, SHORT = 24, 4
+# Tokens of more characters are few.
+LONG = 16
+# So many strings that a language leaves out are taken out of its row one by one.
+MAX_STRINGS = 64
 
 
 @dataclass(slots=True)
 class Place:
-    """The row of a place where any number of characters may come, and those of less room than `reach` (0: not known yet)."""
+    """The row of a place where any number of characters may come, and those of less room than `reach` (0: not known yet).
+
+    `long` are the lengths of its tokens of more than `LONG` characters, ascending.
+    """
 
     free: Onto
     reach: int = 0
+    long: list[int] = field(default_factory=list)
     limited: dict[int, Onto] = field(default_factory=dict)
 
 
 class LanguageRows:
     """Rows of the places between the characters of languages over one vocabulary; bounded and safe between threads."""
 
-    def __init__(self, trie: Trie, num_words: int, free: StringRows, store: RowStore) -> None:
+    def __init__(self, trie: Trie, token_bytes: list[bytes], num_words: int, free: StringRows, store: RowStore) -> None:
         self._trie, self._store = trie, store
-        self._below = scans.bytes_below(trie.byte, trie.end, trie.depth, trie.max_depth)
-        self._stack = np.zeros((trie.max_depth + 2, 2), np.int32)
+        self._below = language_scans.bytes_below(trie.byte, trie.end, trie.depth, trie.max_depth)
+        self._text = TextTokens(*free.flat, num_words)
+        names = [name for name, text in enumerate(token_bytes) if b'"' in text or b"\\" in text]
+        self._ends = Trie.build([_until_quote(token_bytes[name]) for name in names], names)
+        self._stack = np.zeros((trie.max_depth + 2, 4), np.int32)
+        self._items, self._pending = np.zeros((1024, 3), np.int32), np.zeros((1024, 3), np.int32)
         self._places: OrderedDict[tuple[Contents, int], Place] = OrderedDict()
         self._strings = free
         self._flat, self._starts = free.flat
@@ -60,8 +79,19 @@ class LanguageRows:
         place = self._place(contents, lex)
         if place.reach == 0:
             with contents.lock:
-                place.reach = self._strings.max_len + contents.most_needed(lex)
+                place.long = self._long_lengths(place)
+                place.reach = self._strings.max_len + contents.most_missing(lex)
         return place.reach
+
+    def room(self, contents: Contents, lex: int, room: int) -> int:
+        """The least room with which a place has the same row as with `room`."""
+        reach = self.reach(contents, lex)
+        if room >= reach:
+            return reach
+        most = reach - self._strings.max_len
+        long = self._place(contents, lex).long
+        longest = max(long[bisect_right(long, room) - 1] if long and long[0] <= room else 0, LONG)
+        return min(longest + most, room)
 
     def limited_row(self, contents: Contents, lex: int, room: int) -> Onto:
         """The row of a place where at most `room` characters may still come."""
@@ -81,6 +111,14 @@ class LanguageRows:
                 if len(self._places) > MAX_ROWS:
                     self._places.popitem(last=False)
             return found
+
+    def _long_lengths(self, place: Place) -> list[int]:
+        free, words = self._strings.place(strings.FREE, 0), place.free.base.words.view(np.uint32)
+        first = np.searchsorted(free.inside_len, LONG, side="right")
+        tokens = free.inside[first:]
+        taken = (words[tokens >> 5] >> (tokens & 31).astype(np.uint32) & np.uint32(1)).astype(np.bool_)
+        lengths: list[int] = np.unique(np.concatenate([free.inside_len[first:][taken], free.exit_len])).tolist()
+        return lengths[bisect_right(lengths, LONG) :]
 
     def _limit(self, contents: Contents, lex: int, place: Place, room: int) -> Onto:
         """The free row without the tokens that are too long, or behind which there is no room for the rest."""
@@ -107,7 +145,7 @@ class LanguageRows:
         fits = np.zeros(len(tokens), np.bool_)
         at = 0
         while True:
-            at, missing = scans.try_tokens(
+            at, missing = language_scans.try_tokens(
                 at, lex, room, tokens, self._flat, self._starts, _NO_TRIES, contents.table.array, contents.ranges.array, fits
             )
             if at == len(tokens):
@@ -116,26 +154,79 @@ class LanguageRows:
             contents.resolve(int(missing))
 
     def _scan(self, contents: Contents, lex: int) -> Onto:
-        trie, places = self._trie, self._stack
         with contents.lock:
-            contents.look_ahead(lex)
-            # Where most characters lead on, fewer tokens have to be taken out than to be added.
-            clears = contents.num_looping(lex) > MANY
-            inside, closing = (self._store.zeros(len(self._bare)) for _ in range(2))
-            if clears:
-                inside[:] = self._free[0]
-            places[0] = lex, 0
-            node = 1
-            while True:
-                node = scans.scan_language(
-                    node, places, trie.byte, trie.end, trie.depth, trie.first, trie.ids, self._below,
-                    _NO_TRIES, contents.table.array, contents.ranges.array, *self._free, clears, inside, closing,
-                )  # fmt: skip
-                if node == scans.FINISHED:
-                    break
-                contents.resolve(int(places[trie.depth[node] - 1, 0]) & strings.INDEX)
+            language = contents.language(lex & strings.INDEX)
+            assert language is not None  # a place between characters
+            parts = language.apart_from_strings()
+            if parts is not None and len(parts[1]) <= MAX_STRINGS:
+                return self._without(self._core_row(contents, parts[0]), parts[1])
+            inside = self._store.take(len(self._bare)).view(np.uint32)
+            closing = self._store.zeros(len(self._bare))
+            known = self._take_known(language, *contents.run(lex & strings.INDEX), inside)
+            self._walk(contents, lex, known, inside, closing)
         inside |= closing & self._bare
         return Onto(self._store.bits(inside), self._store.bits(closing))
 
+    def _core_row(self, contents: Contents, core: Language) -> Onto:
+        if core is ANYTHING:
+            return self._strings.row(strings.FREE, 0, *self._strings.classes(0, strings.UNBOUNDED))
+        return self._place(contents, contents.lex(core)).free
 
+    def _without(self, core: Onto, texts: tuple[str, ...]) -> Onto:
+        """The row of a language without some strings, where whatever begins one of them begins others too."""
+        inside, closing = (self._store.take(len(self._bare)).view(np.uint32) for _ in range(2))
+        inside[:], closing[:] = core.base.words.view(np.uint32), core.under.words.view(np.uint32)
+        for text in texts:
+            tokens = self._strings.spelled(text.encode())
+            clear_bits(closing, tokens)
+            clear_bits(inside, tokens)
+        return Onto(self._store.bits(inside), self._store.bits(closing))
+
+    def _take_known(self, language: Language, ranges: Ranges, max_len: int, inside: Words) -> Int32:
+        """Set the tokens of text of which is seen at once that they stay inside a string: `language_scans.scan_language`."""
+        bits = characters.all_of(ranges)
+        if bits.bit_count() < FEW or max_len < SHORT:
+            bits = max_len = 0
+            inside.fill(0)
+        else:
+            inside[:] = self._text.row(bits, max_len)
+        never = characters.TEXT & ~characters.some_of(language.characters)
+        passed = bits | never | characters.NEVER | characters.QUOTE_OR_BACKSLASH
+        return np.concatenate([characters.words(bits), characters.words(passed), np.array([max_len], np.int32)])
+
+    def _walk(self, contents: Contents, lex: int, known: Int32, inside: Words, closing: Words) -> None:
+        """Take the tokens that stay inside and those that end at the quote."""
+        trie, ends = self._trie, self._ends
+        walks: tuple[tuple[int, Callable[[int], int]], ...] = (
+            (1, lambda count: language_scans.scan_language(
+                self._items, count, self._pending, self._stack, trie.edge_first, trie.edge_byte, trie.edge_node, trie.end,
+                trie.depth, trie.first, trie.ids, self._below, contents.table.array, self._free[0], known, inside,
+            )),
+            (0, lambda count: language_scans.scan_ends(
+                self._items, count, self._pending, self._stack, ends.edge_first, ends.edge_byte, ends.edge_node, ends.end,
+                ends.first, ends.ids, _NO_TRIES, contents.table.array, contents.ranges.array, *self._free, inside, closing,
+            )),
+        )  # fmt: skip
+        for on, walk in walks:
+            contents.resolve(lex & strings.INDEX)
+            self._items[0] = 0, lex, on
+            count = 1
+            while (count := walk(count)) != 0:
+                self._items, self._pending = self._pending, self._items
+                if count < 0:  # they are too many: begin again
+                    size = 2 * len(self._items)
+                    self._items, self._pending = np.empty((size, 3), np.int32), np.empty((size, 3), np.int32)
+                    self._items[0] = 0, lex, on
+                    count = 1
+                for missing in set(self._items[:count, 1].tolist()):
+                    contents.resolve(missing & strings.INDEX)
+
+
+def _until_quote(text: bytes) -> bytes:
+    """A token up to the first quote that ends a string."""
+    found = _CONTENT.match(text)
+    return text if found is None else found[0]
+
+
+_CONTENT = re.compile(rb'(?:[^"\\]|\\.)*"', re.DOTALL)
 _NO_TRIES = np.zeros((1, 5), np.int32)

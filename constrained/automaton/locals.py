@@ -319,7 +319,7 @@ class Locals:
         if texts_.language is not None:
             # An upper length is counted beside the automaton of the rest: else it takes a state for each character.
             core, most = texts_.language.apart_from_length() or (texts_.language, strings.UNBOUNDED)
-            return (GOTO, self._contents.lex(core), 0, most, after, -1)
+            return (GOTO, self._contents.lex(core, counted=True), 0, most, after, -1)
         if texts_.values is None and not texts_.excluded:
             return (GOTO, strings.FREE, texts_.min_len, texts_.max_len, after, -1)
         lex = self._value_lexes.get(texts_)

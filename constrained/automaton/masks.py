@@ -222,7 +222,7 @@ class Masks:
             thread = (lex, esc, *self._strings.classes(need, room), local, cell)
         elif thread[3] < strings.UNBOUNDED and thread[1] == 0 and self._automaton.contents.begins(lex):
             _, esc, need, room, local, cell = thread
-            thread = (lex, esc, need, min(room, self._languages.reach(self._automaton.contents, lex)), local, cell)
+            thread = (lex, esc, need, self._languages.room(self._automaton.contents, lex, room), local, cell)
         return self._rows.find(thread) or self._rows.keep(thread, self._make(thread))
 
     def _make(self, thread: Thread) -> ThreadRow:

@@ -8,12 +8,10 @@ from __future__ import annotations
 import numpy as np
 
 from constrained.automaton import strings, tables
-from constrained.automaton.strings import ALIVE, EXIT, FREE_TAG, INDEX, step_string
+from constrained.automaton.strings import ALIVE, EXIT, FREE_TAG, step_string
 from constrained.automaton.tables import BYTE_CLASS
 from constrained.automaton.trie_walk import IS_TEXT
 from constrained.tokens.jit import kernel, unowned
-
-FINISHED = -1  # what `scan_language` returns when no place is missing
 
 
 @kernel
@@ -152,128 +150,3 @@ def scan_string(lex, esc, byte, end, depth, max_depth, tries, dfa, ranges, insid
         lexes[at], escs[at], counts[at] = after, esc2, done
         inside[child] = done + (1 if esc2 != 0 or after != strings.FREE else 0)
         child += 1
-
-
-@kernel
-def try_tokens(start, lex, room, tokens, flat, starts, tries, dfa, ranges, fits):  # type: ignore[no-untyped-def]  # numba
-    """Which of `tokens` int32 [n] stay inside a string from a place with so much room: `fits` bool [n], from index `start` on.
-
-    Token t is `flat[starts[t] : starts[t + 1]]`. Returns n and -1, or the index of a token and the row that it misses.
-    """
-    tokens, flat, starts, fits = unowned(tokens), unowned(flat), unowned(starts), unowned(fits)
-    tries, dfa, ranges = unowned(tries), unowned(dfa), unowned(ranges)
-    for i in range(start, len(tokens)):
-        here, esc, left, result = lex, 0, room, ALIVE
-        for at in range(starts[tokens[i]], starts[tokens[i] + 1]):
-            result, here, esc, _, left, _ = step_string(flat[at], here, esc, 0, left, tries, dfa, ranges)
-            if result != ALIVE:
-                break
-        if result == strings.NEW_CONTENT:
-            return i, here & INDEX
-        fits[i] = result == ALIVE
-    return len(tokens), -1
-
-
-@kernel
-def scan_language(  # type: ignore[no-untyped-def]  # numba
-    start, places, byte, end, depth, first, ids, below, tries, dfa, ranges, free_inside, free_closing, clears, inside, closing
-):
-    """Walk the whole trie from a place of a language, between characters; `places` int32 [max depth + 2, 2] is its stack.
-
-    `inside` and `closing` uint32 [num_words] become the tokens that stay inside the string and those that end it. Where the
-    language has become "anything", they are as for a free string. `clears`: `inside` holds the tokens that stay inside a
-    free string, and those that do not here are taken out; else it is empty, and they are added. `below` is `bytes_below`.
-    `start` is the node to begin or go on at, 1 at first. Returns `FINISHED`, or the node to go on at once the place that
-    `places` holds above it is filled in.
-    """
-    places, byte, end, depth = unowned(places), unowned(byte), unowned(end), unowned(depth)
-    first, ids, below = unowned(first), unowned(ids), unowned(below)
-    tries, dfa, ranges = unowned(tries), unowned(dfa), unowned(ranges)
-    free_inside, free_closing = unowned(free_inside), unowned(free_closing)
-    inside, closing = unowned(inside), unowned(closing)
-    child = start
-    while child < len(byte):
-        at = depth[child]
-        code = byte[child]
-        lex, esc = places[at - 1, 0], places[at - 1, 1]
-        if esc == 0 and code != strings.BACKSLASH and lex >= strings.DFA:
-            index = lex & INDEX
-            ends = dfa[index, strings.ENDS]
-            if ends == strings.UNKNOWN:
-                return child
-            if code == strings.QUOTE and dfa[index, strings.BEGINS] != 0:
-                if ends == 1:
-                    for i in range(first[child], first[end[child]]):
-                        closing[ids[i] >> 5] |= np.uint32(1) << np.uint32(ids[i] & 31)
-                child = end[child]
-                continue
-            lex = dfa[index, strings.BYTE_0 + code] if code >= 0x20 else -1
-            alive = lex >= 0
-        else:
-            if lex >= strings.DFA and dfa[lex & INDEX, strings.ENDS] == strings.UNKNOWN:
-                return child
-            result, lex, esc, _, _, _ = step_string(code, lex, esc, 0, strings.UNBOUNDED, tries, dfa, ranges)
-            alive = result == ALIVE
-        if not alive:
-            if clears:
-                for i in range(first[child], first[end[child]]):
-                    inside[ids[i] >> 5] &= ~(np.uint32(1) << np.uint32(ids[i] & 31))
-            child = end[child]
-            continue
-        after = child + 1
-        if esc == 0 and lex == strings.FREE:
-            after = end[child]
-            for i in range(first[child], first[after]):
-                word, bit = ids[i] >> 5, np.uint32(1) << np.uint32(ids[i] & 31)
-                inside[word] |= free_inside[word] & bit
-                closing[word] |= free_closing[word] & bit
-        else:
-            if esc == 0 and lex >= strings.DFA:
-                # Where whatever is below leads on, nothing below need be looked at.
-                index = lex & INDEX
-                if below[child, HEIGHT] <= dfa[index, strings.RUN]:
-                    left = 0
-                    for part in range(strings.LOOP_WORDS):
-                        left |= below[child, part] & ~dfa[index, strings.LOOP_0 + part]
-                    if left == 0:
-                        after = end[child]
-            if not clears:
-                for i in range(first[child], first[after]):
-                    inside[ids[i] >> 5] |= np.uint32(1) << np.uint32(ids[i] & 31)
-            places[at, 0], places[at, 1] = lex, esc
-        child = after
-    return FINISHED
-
-
-HEIGHT = strings.LOOP_WORDS
-
-
-@kernel
-def bytes_below(byte, end, depth, max_depth):  # type: ignore[no-untyped-def]  # numba
-    """What occurs below each node of a trie, read from between characters: int32 [n, LOOP_WORDS + 1].
-
-    The set of characters (`strings.LOOP_WORDS`), where bit 0 stands for what is no valid UTF-8, and how many bytes.
-    """
-    found = np.zeros((len(byte), strings.LOOP_WORDS + 1), np.int32)
-    states = np.zeros(max_depth + 1, np.int32)
-    broken = np.zeros(len(byte), np.bool_)
-    for node in range(1, len(byte)):
-        before = states[depth[node] - 1]
-        if before == 0 and byte[node] < 0x80:
-            states[depth[node]] = 0
-        else:
-            after = strings.UTF8[before, byte[node]] if before != strings.REJECT else strings.REJECT
-            states[depth[node]] = after
-            broken[node] = after == strings.REJECT
-    for node in range(len(byte) - 1, -1, -1):
-        child = node + 1
-        while child < end[node]:
-            code = byte[child]
-            bit = 0 if broken[child] else code if code < 0x80 else 128 + code - 0xC0 if code >= 0xC0 else -1
-            if bit >= 0:
-                found[node, bit >> 5] |= np.int32(1) << np.int32(bit & 31)
-            for part in range(strings.LOOP_WORDS):
-                found[node, part] |= found[child, part]
-            found[node, HEIGHT] = max(found[node, HEIGHT], found[child, HEIGHT] + 1)
-            child = end[child]
-    return found

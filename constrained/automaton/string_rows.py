@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from constrained.automaton import scans, strings
 from constrained.automaton.walking import Onto
 from constrained.tokens.jit import kernel
-from constrained.tokens.rows import RowStore, set_bits
+from constrained.tokens.rows import RowStore, clear_bits, set_bits
 from constrained.tokens.trie import Trie
 
 Int32 = NDArray[np.int32]
@@ -30,13 +30,15 @@ class StringPlace:
     """All of the vocabulary from one place (lex, esc) of a free string.
 
     `inside` are the tokens that stay inside, `inside_len` the characters that each needs (ascending); `exit_tokens` those
-    that close the string, `exit_len` the characters before the quote; `suffixes` the trie of what follows the quote.
+    that close the string, `exit_len` the characters before the quote, `bare` whether that ends them; `suffixes` the trie of
+    what follows the quote.
     """
 
     inside: Int32
     inside_len: Int32
     exit_tokens: Int32
     exit_len: Int32
+    bare: NDArray[np.bool_]
     suffixes: Trie
 
 
@@ -118,22 +120,34 @@ class StringRows:
             inside_len[order],
             np.array(names, np.int32),
             np.array(lengths, np.int32),
+            np.array([not text for text in texts], np.bool_),
             Trie.build(texts, names, keep_empty=True),
         )
 
     def _make_row(self, lex: int, esc: int, need: int, room: int) -> Onto:
         place = self.place(lex, esc)
+        if need > 0:
+            return self._needing(place, need, self.row(lex, esc, 0, room))
         words = self._store.zeros(self._num_words)
         set_bits(words, place.inside[: np.searchsorted(place.inside_len, room, side="right")])
-        fits = (place.exit_len >= need) & (place.exit_len <= room)
-        allowed = place.exit_tokens[fits]
+        fits = place.exit_len <= room
         # Tokens that end with the quote itself need nothing of what follows.
-        bare = place.suffixes.ids[: place.suffixes.first[1]]
-        set_bits(words, np.intersect1d(allowed, bare).astype(np.int32))
+        set_bits(words, place.exit_tokens[fits & place.bare])
         if fits.all():
             return Onto(self._store.bits(words), self._everything)
         closing = self._store.zeros(self._num_words)
-        set_bits(closing, allowed)
+        set_bits(closing, place.exit_tokens[fits])
+        return Onto(self._store.bits(words), self._store.bits(closing))
+
+    def _needing(self, place: StringPlace, need: int, row: Onto) -> Onto:
+        """The same row where the string may not end before `need` characters."""
+        short = place.exit_len < need
+        if not short.any():
+            return row
+        words, closing = (self._store.take(self._num_words).view(np.uint32) for _ in range(2))
+        words[:], closing[:] = row.base.words.view(np.uint32), row.under.words.view(np.uint32)
+        clear_bits(words, place.exit_tokens[short & place.bare])
+        clear_bits(closing, place.exit_tokens[short])
         return Onto(self._store.bits(words), self._store.bits(closing))
 
     def _find_spelled(self, content: bytes) -> Int32:

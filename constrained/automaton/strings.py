@@ -30,7 +30,7 @@ VALUE_TAG = 1
 # Columns of the table of automata, before one column for each byte: may the string end here (UNKNOWN: the row is not filled),
 # does a character begin here, which rows of `ranges` (least, most, how much room they need; row 0 is `SPELLING`) hold the
 # characters that lead on, how many characters must still come at least (where lengths are counted beside the automaton), and
-# how many characters out of a set (bits, see `LOOP_WORDS`) lead on whatever they are.
+# how many characters out of a set (bits, see `LOOP_WORDS`) lead on whatever they are: these are known before a row is filled.
 ENDS, BEGINS, RANGE_FIRST, RANGE_STOP, SHORTEST, RUN, LOOP_0 = range(7)
 # A set of characters has a bit for each byte of ASCII, and from bit 128 on one for each leading byte from C0 on.
 LOOP_WORDS = 6

@@ -61,7 +61,9 @@ class VocabularyRows:
         found = self._strings.get(spelling)
         if found is None:
             free = StringRows(self.trie, self.token_bytes, self.num_words, self.store, permissive=spelling == "permissive")
-            found = self._strings.setdefault(spelling, (free, LanguageRows(self.trie, self.num_words, free, self.store)))
+            found = self._strings.setdefault(
+                spelling, (free, LanguageRows(self.trie, self.token_bytes, self.num_words, free, self.store))
+            )
         return found
 
 

@@ -42,7 +42,9 @@ PIECES = [
 PATTERNS = [
     "^[a-z]+$", "^[a-z0-9-]{1,63}$", "foo", "^.*$", "^[^:]+:[^:]+$", "^(?!x)\\S+$", "^.{1,20}$", "^(ab)*$",
     "^([a-z][0-9])*$", "^[^\\u2028]*$", "^[\\u0080-\\uffff]*$", "^[\\ud7ff-\\u{10ffff}a-z]*$", "^[ -~]{3}é",
-    "^[a-m]*[n-z]*$", "^(é|中)*$", "^\\w+[^\\w]\\w+$", "^[a-z ]{40,}$", "^([a-z]{2}[ -~])*$",
+    "^[a-m]*[n-z]*$", "^(é|中)*$", "^\\w+[^\\w]\\w+$", "^[a-z ]{40,}$", "^([a-z]{2}[ -~])*$", "^(?!.*--)[a-z-]+$", "x$|-",
+    "^[a-z0-9]{8}-[a-z0-9]{4}$", "^\\s*(\\S+\\s+){0,3}\\S+$", "^(?!foo$|a$|\\\\$).*$", "^(?!(foo)+$)[a-z]*$",
+    "^[^é]*(ß|中)[^é]+$", "^[ -~]{0,5}([a-z0-9ß-]{1,9}[.])*x$", "^(?!(a|b|foo)$)[a-z]{1,4}$",
 ]  # fmt: skip
 
 
@@ -73,8 +75,16 @@ def test_rows_are_what_brute_force_finds(pattern: str) -> None:
 
 def test_rows_inside_keys_of_a_pattern() -> None:
     vocabulary = wordy_vocabulary()
-    schema = {"type": "object", "patternProperties": {"^[a-z]+$": {}, "^x.*y$": {}}, "additionalProperties": False}
-    for begun in (b'{"', b'{"a', b'{"a":1,"', b'{"a":1,"b":1,"a', b'{"foo":1,"fo'):
+    schema = {"type": "object", "patternProperties": {"^[a-z]+$": {}, "^x.*y$": {}, "-": {}}, "additionalProperties": False}
+    for begun in (
+        b'{"',
+        b'{"a',
+        b'{"a":1,"',
+        b'{"a":1,"b":1,"a',
+        b'{"foo":1,"fo',
+        b'{"-foo":1,"x-":1,"a":1,"',
+        b'{"-foo":1,"-fo',
+    ):
         matcher = grammar_of(schema, vocabulary).matcher()
         assert matcher.accept_bytes(begun)
         assert allowed_by_mask(matcher, vocabulary) == allowed_by_trying(matcher, vocabulary), begun
@@ -93,7 +103,8 @@ def test_grammars_that_come_to_the_same_place_share_its_row(monkeypatch: pytest.
 COUNTED = [
     ("^[a-z]+$", 9), ("^[^:]+:[^:]+$", 12), ("^foo.*bar$", 9), ("^(ab)*c$", 11), ("^[a-z0-9é]*$", 40), ("^(é|中x|😀yz)*$", 10),
     ("^[ -~]{3}é", 15), ("^\\S(.*\\S)?$", 13), ("^[\\u0080-\\uffff]*foo$", 10), ("^([^\\n]{2}|[0-9]{3})+$", 10),
-    ("^[a-z ]{2,14}$", 99),
+    ("^[a-z ]{2,14}$", 99), ("^(?!.*--)[a-z0-9-]+$", 25), ("^(?!foo$)[a-z]+$", 6), ("^(?!x|.*\\u00e9)\\S{1,30}$", 99),
+    ("^(?!a)", 11), ("^$|^[a-z ]+x$", 9), ("^(?!.*00)[a-z0-9]{3}(-[a-z0-9]{3})*$", 27), ("^(?!(ab|foo)*$)(ab|foo|x0)*$", 16),
 ]  # fmt: skip
 
 

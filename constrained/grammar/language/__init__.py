@@ -1,8 +1,9 @@
 """String languages over Unicode code points: regular expressions, finite sets and lengths under one Boolean algebra.
 
 `Language` is the whole interface; `steps` walks it as an automaton. The modules, from the bottom: `charsets`, `terms`,
-`normal` and `boolean` (normal form), `clock`, `context` (anchors and lookarounds), `derive` (steps), `explore` (emptiness,
-shortest strings), `language`, and beside it `classes`, `properties` and `patterns`, which read ECMA-262.
+`normal` and `boolean` (normal form), `clock`, `context` (anchors and lookarounds), `derive` (steps), `outlook` (what is
+seen without a step), `explore` (emptiness, shortest strings), `language`, and beside it `classes`, `properties` and
+`patterns`, which read ECMA-262.
 """
 
 from constrained.grammar.language.clock import check_time, time_limit

@@ -87,16 +87,44 @@ def length_bounds(term: Term) -> tuple[int, float] | None:
 
 
 def apart_from_length(term: Term) -> tuple[Term, int] | None:
-    """An exact term and an upper length whose intersection `term` is, where they are seen at once."""
-    if isinstance(term, Repeat) and isinstance(term.body, Chars) and term.low < term.high < inf:
-        return repeat(term.body, term.low, inf), int(term.high)
+    """A term and an upper length whose intersection `term` is, where they are seen at once.
+
+    The term is exact, or it is one without some strings (or all strings but some).
+    """
+    endless = _without_end(term)
+    if endless is not None:
+        return endless
     if not isinstance(term, And):
         return None
     for length in term.members:
-        low, high = length_bounds(length) or (0, inf)
+        bounds = length_bounds(length)
+        low, core, high = (
+            (bounds[0], ANYTHING, bounds[1]) if bounds is not None else (0, *(_without_end(length) or (length, inf)))
+        )
         if high < inf:
-            core = intersection(member for member in term.members if member is not length)
-            return (core, int(high)) if core.exact and low <= core.min_len else None
+            core = intersection((core, *(member for member in term.members if member is not length)))
+            if low == 1 and not core.contextual:
+                core = non_empty(core)
+            parts = core.members if isinstance(core, And) else (core,)
+            positive = [member for member in parts if not isinstance(member, Not)]
+            plain = not core.contextual and len(positive) <= 1 and all(member.exact for member in positive)
+            return (core, int(high)) if plain and low <= core.min_len else None
+    return None
+
+
+def _without_end(term: Term) -> tuple[Term, int] | None:
+    """A class of characters repeated without end, and an upper length, whose intersection `term` is."""
+    if isinstance(term, Repeat) and isinstance(term.body, Chars) and term.low < term.high < inf:
+        return repeat(term.body, term.low, inf), int(term.high)
+    return None
+
+
+def apart_from_strings(term: Term) -> tuple[Term, tuple[str, ...]] | None:
+    """A term and strings that `term` is without, where they are seen at once."""
+    for denied in term.members if isinstance(term, And) else (term,):
+        if isinstance(denied, Not) and isinstance(denied.body, Values):
+            rest = (member for member in term.members if member is not denied) if isinstance(term, And) else ()
+            return intersection(rest), denied.body.strings
     return None
 
 

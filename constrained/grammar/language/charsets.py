@@ -54,6 +54,11 @@ def complement(ranges: Ranges) -> Ranges:
     return intersect(tuple(gaps), ALPHABET)
 
 
+def size(ranges: Ranges) -> int:
+    """How many code points there are."""
+    return sum(high - low + 1 for low, high in ranges)
+
+
 def of_chars(chars: Iterable[str]) -> Ranges:
     return normalise((ord(char), ord(char)) for char in chars)
 

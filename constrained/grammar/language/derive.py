@@ -5,7 +5,7 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Callable, Iterable
 from functools import partial
-from itertools import groupby
+from itertools import groupby, pairwise
 
 from constrained.grammar.language import charsets
 from constrained.grammar.language.boolean import complement, intersection, union
@@ -73,13 +73,34 @@ def _moves(term: Term) -> Moves:
     if isinstance(term, Or):
         return _sweep([moves(member) for member in term.members], union)
     if isinstance(term, And):
-        return _sweep([moves(member) for member in term.members], _intersection_of(len(term.members)))
+        return _moves_of_all(term)
     if isinstance(term, Not):
         return _mapped(_total(moves(term.body)), complement)
     if isinstance(term, Guard):
         return moves(term.tail) if accepts_empty(term.before) else ()
     assert isinstance(term, Loop)
     return moves(open_loop(term))
+
+
+def _moves_of_all(term: And) -> Moves:
+    literals = [member for member in term.members if isinstance(member, Not) and isinstance(member.body, Values)]
+    if len(literals) != 1:
+        return _sweep([moves(member) for member in term.members], _intersection_of(len(term.members)))
+    # Of characters that begin none of the strings left out, the rest leads on alone.
+    (left_out,) = literals
+    rest = intersection(member for member in term.members if member is not left_out)
+    out: list[tuple[int, int, Term]] = []
+    begun = moves(left_out.body)
+    for low, high, after in moves(rest):
+        for first, last, behind in begun:
+            if first <= high and last >= low:
+                if low < first:
+                    out.append((low, first - 1, after))
+                out.append((max(low, first), min(high, last), intersection((after, complement(behind)))))
+                low = last + 1
+        if low <= high:
+            out.append((low, high, after))
+    return _merged(out)
 
 
 def _intersection_of(count: int) -> Combine:
@@ -207,27 +228,23 @@ def _sweep_pairs(left: Moves, right: Moves, combine: Callable[[Term, Term], Term
 
 def _sweep(parts: list[Moves], combine: Combine) -> Moves:
     """The combination of the terms of all parts that have a range there, in the order of the parts."""
-    events: dict[int, list[tuple[int, Term | None]]] = {}
-    for index, part in enumerate(parts):
-        for low, high, term in part:
-            events.setdefault(low, []).append((index, term))
-            events.setdefault(high + 1, []).insert(0, (index, None))
-    if not events:
-        return ()
-    active: dict[int, Term] = {}
-    memo: dict[tuple[tuple[int, int], ...], Term] = {}
+    cuts = sorted({cut for part in parts for low, high, _ in part for cut in (low, high + 1)})
+    # Of each part, what is left of it, the last first.
+    pending = [list(reversed(part)) for part in parts]
+    memo: dict[tuple[int, ...], Term] = {}
     out: list[tuple[int, int, Term]] = []
-    cuts = sorted(events)
-    for cut, following in zip(cuts, [*cuts[1:], 0], strict=True):
-        for index, opened in events[cut]:
-            if opened is None:
-                active.pop(index, None)
-            else:
-                active[index] = opened
+    for cut, following in pairwise(cuts):
+        active = []
+        for part in pending:
+            if part and part[-1][1] < cut:
+                part.pop()
+            if part and part[-1][0] <= cut:
+                active.append(part[-1][2])
         if not active:
             continue
-        key = tuple(sorted((index, term.uid) for index, term in active.items()))
-        if key not in memo:
-            memo[key] = combine([active[index] for index in sorted(active)])
-        out.append((cut, following - 1, memo[key]))
+        key = tuple([term.uid for term in active])
+        found = memo.get(key)
+        if found is None:
+            found = memo[key] = combine(active)
+        out.append((cut, following - 1, found))
     return _merged(out)

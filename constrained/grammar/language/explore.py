@@ -16,6 +16,7 @@ from constrained.grammar.language.boolean import length_bounds
 from constrained.grammar.language.derive import accepts_empty, moves
 from constrained.grammar.language.errors import LanguageFuelError
 from constrained.grammar.language.normal import NOTHING
+from constrained.grammar.language.outlook import run
 from constrained.grammar.language.terms import And, Moves, Term
 
 DEFAULT_MAX_STATES = 20_000
@@ -48,7 +49,7 @@ def _has_string(term: Term) -> bool:
     """Whether `term` is known to hold a string, without a step."""
     if term.is_empty is not None:
         return not term.is_empty
-    return term.exact or accepts_empty(term) or (isinstance(term, And) and _has_string_of_length(term))
+    return term.exact or accepts_empty(term) or run(term).max_len > 0 or (isinstance(term, And) and _has_string_of_length(term))
 
 
 def _has_string_of_length(term: And) -> bool:

@@ -11,9 +11,9 @@ from itertools import islice
 from math import inf
 from typing import final
 
-from constrained.grammar.language import boolean, derive, explore, normal
+from constrained.grammar.language import boolean, derive, explore, normal, outlook
 from constrained.grammar.language.charsets import Ranges
-from constrained.grammar.language.terms import Term, Values
+from constrained.grammar.language.terms import Run, Term, Values
 
 Steps = tuple[tuple[int, int, "Language"], ...]
 
@@ -99,15 +99,43 @@ class Language:
     def apart_from_length(self) -> tuple[Language, int] | None:
         """`(core, most)` where these are the strings of `core` of at most `most` code points.
 
-        None where no such parts are seen, or where it would take a search to tell how short the strings of `core` are.
+        None where no such parts are seen, or where it might take a long search to tell how short the strings of `core` are.
         """
         found = boolean.apart_from_length(self._term)
         return None if found is None else (Language(found[0]), found[1])
 
+    def apart_from_strings(self) -> tuple[Language, tuple[str, ...]] | None:
+        """`(core, out)` where these are the strings of `core` but for those of `out`, which begin nothing that ends with them.
+
+        That is, wherever one stands in a string of `core`, there are strings without end to go on with. None where no such
+        parts are seen.
+        """
+        found = boolean.apart_from_strings(self._term)
+        return (Language(found[0]), found[1]) if found is not None and outlook.never_ends(found[0]) else None
+
     @property
-    def known_shortest_len(self) -> int | None:
-        """`shortest_len` where it takes no search to tell."""
-        return int(self._term.min_len) if self._term.exact else self._term.shortest_len
+    def is_exact(self) -> bool:
+        """Whether it takes no search to tell `shortest_len`, here and wherever its steps lead to."""
+        return self._term.exact
+
+    @property
+    def run(self) -> Run:
+        """`(characters, max_len, missing)`: any of these characters, up to so many of them, begin one of its strings.
+
+        Then `missing` characters more are enough to end one. What is seen without a search; often `max_len` is 0, or `missing`
+        infinite.
+        """
+        return outlook.run(self._term)
+
+    @property
+    def characters(self) -> Ranges:
+        """Characters among which are all that its strings hold."""
+        return outlook.characters(self._term)
+
+    @property
+    def most_missing(self) -> int | None:
+        """How many characters are enough to end a string, wherever one stands in it; None where that is not seen."""
+        return outlook.most_missing(self._term)
 
     @property
     def is_finite(self) -> bool:

@@ -11,12 +11,23 @@ import itertools
 import threading
 from collections.abc import Callable
 from math import inf
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 from weakref import WeakValueDictionary
 
 from constrained.grammar.language.charsets import Ranges
 
 Moves = tuple[tuple[int, int, "Term"], ...]
+
+
+class Run(NamedTuple):
+    """Any of `characters`, up to `max_len` of them, begin a string of a term; `missing` more, where that is seen, end one then.
+
+    Of an exact term `missing` is not looked for: see `outlook.most_missing`.
+    """
+
+    characters: Ranges
+    max_len: float
+    missing: float
 
 
 _L = TypeVar("_L")
@@ -27,19 +38,22 @@ class Term:
     """Base of all terms; two terms with the same normal form are one object.
 
     `nullable`: "" is in it. `exact`: not empty, and `min_len` and `max_len` are attained; else they are bounds.
-    The other slots are memos of `derive` and `explore`.
+    The other slots are memos of `derive`, `explore` and `outlook`.
     """
 
     __slots__ = (
         "__weakref__",
+        "characters",
         "contextual",
         "exact",
         "is_empty",
         "language",
         "max_len",
         "min_len",
+        "most_missing",
         "moves",
         "nullable",
+        "run",
         "shifts",
         "shortest_len",
         "uid",
@@ -62,6 +76,9 @@ class Term:
         self.shifts: Moves | None = None
         self.is_empty: bool | None = None
         self.shortest_len: int | None = None
+        self.run: Run | None = None
+        self.characters: Ranges | None = None
+        self.most_missing: int | None = None
         self.language: Any = None
 
     def claim(self, language: _L) -> _L:

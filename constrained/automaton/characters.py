@@ -1,0 +1,141 @@
+"""Sets of characters as bits, and the tokens of a vocabulary that hold none but those of a set.
+
+A set has a bit for each character of ASCII and one for each first byte of UTF-8 from `FIRST_LEAD` on (`strings.LOOP_WORDS`
+words). Bit 0 stands for bytes that are no valid UTF-8. Only tokens of text are looked at here: without quote and
+backslash, which end a string or begin an escape, and without what a string may not hold as it is.
+"""
+
+from __future__ import annotations
+
+import threading
+from bisect import bisect_left, bisect_right
+from collections import OrderedDict
+from functools import lru_cache
+
+import numpy as np
+from numpy.typing import NDArray
+
+from constrained.automaton import strings
+from constrained.automaton.strings import LOOP_WORDS
+from constrained.grammar.language.charsets import Ranges
+from constrained.tokens.jit import kernel
+from constrained.tokens.rows import Words
+
+FIRST_LEAD = 0xC0
+ENDLESS = 1 << 20
+MAX_ROWS = 256
+
+# Code points by the number of bytes that UTF-8 takes: the first, the last, the first byte without its part of the code
+# point, and how many bits the other bytes hold.
+_WIDTHS = ((0x80, 0x7FF, 0xC0, 6), (0x800, 0xFFFF, 0xE0, 12), (0x10000, 0x10FFFF, 0xF0, 18))
+# The characters of each first byte, with its bit.
+_LEADS = sorted(
+    (
+        max(least, part << shift),
+        min(most, ((part + 1) << shift) - 1, 0xD7FF if lead | (part & 0x3F) == 0xED else most),
+        1 << (128 + (lead | (part & 0x3F)) - FIRST_LEAD),
+    )
+    for least, most, lead, shift in _WIDTHS
+    for part in range(least >> shift, (most >> shift) + 1)
+)
+_BEYOND_ASCII = sum(bit for _, _, bit in _LEADS)
+QUOTE_OR_BACKSLASH = 1 << strings.QUOTE | 1 << strings.BACKSLASH
+# ASCII that a string may hold as it is; all that text is made of; what no string holds as it is.
+PLAIN = (1 << 0x80) - (1 << 0x20) - QUOTE_OR_BACKSLASH
+TEXT = PLAIN | _BEYOND_ASCII
+NEVER = ~(TEXT | QUOTE_OR_BACKSLASH) & ((1 << 32 * LOOP_WORDS) - 1)
+
+
+@lru_cache(1024)
+def all_of(ranges: Ranges) -> int:
+    """Of the characters of text, those in `ranges`; of first bytes, those whose characters all are."""
+    found = _ascii(ranges)
+    for low, high in ranges:
+        if high >= 0x80:
+            for _, most, bit in _LEADS[bisect_left(_LEADS, (low, 0, 0)) :]:
+                if most > high:
+                    break
+                found |= bit
+    return found
+
+
+@lru_cache(1024)
+def some_of(ranges: Ranges) -> int:
+    """Of the characters of text, those in `ranges`; of first bytes, those of which some character is."""
+    found = _ascii(ranges)
+    if ranges and ranges[-1][1] >= 0x80:
+        for least, most, bit in _LEADS:
+            at = bisect_right(ranges, (most, most)) - 1
+            # Ranges are ascending: the last that begins at or before `most` reaches furthest.
+            if (at >= 0 and ranges[at][1] >= least) or (at + 1 < len(ranges) and ranges[at + 1][0] <= most):
+                found |= bit
+    return found
+
+
+def _ascii(ranges: Ranges) -> int:
+    found = 0
+    for low, high in ranges:
+        if low < 0x80:
+            found |= (2 << min(high, 0x7F)) - (1 << low)
+    return found & PLAIN
+
+
+def words(bits: int) -> NDArray[np.int32]:
+    """A set as the kernels read it, int32 [LOOP_WORDS]."""
+    return np.frombuffer(bits.to_bytes(4 * LOOP_WORDS, "little"), np.int32)
+
+
+class TextTokens:
+    """The tokens of text in a vocabulary, by what they hold; its rows are bounded and safe between threads."""
+
+    def __init__(self, flat: NDArray[np.uint8], starts: NDArray[np.int64], num_words: int) -> None:
+        lengths = np.diff(starts)
+        held = np.zeros((len(lengths), LOOP_WORDS // 2), np.uint64)
+        is_text = np.zeros(len(lengths), np.bool_)
+        _held_by(flat, starts, held, is_text)
+        order = np.flatnonzero(is_text)[np.argsort(lengths[is_text], kind="stable")].astype(np.int32)
+        self._tokens, self._held = order, np.ascontiguousarray(held[order])
+        self._max_len = int(lengths.max(initial=0))
+        self._stops = np.searchsorted(lengths[order], np.arange(self._max_len + 1), side="right").tolist()
+        self._num_words = num_words
+        self._rows: OrderedDict[tuple[int, int], Words] = OrderedDict()
+        self._lock = threading.Lock()
+
+    def row(self, bits: int, max_len: int) -> Words:
+        """The tokens of at most `max_len` bytes that hold none but the characters of a set; read-only."""
+        key = (bits, min(max_len, self._max_len))
+        with self._lock:
+            found = self._rows.get(key)
+            if found is None:
+                found = self._rows[key] = np.zeros(self._num_words, np.uint32)
+                _collect(self._tokens, self._held, self._stops[key[1]], words(bits).view(np.uint64), found)
+                if len(self._rows) > MAX_ROWS:
+                    self._rows.popitem(last=False)
+            return found
+
+
+@kernel
+def _held_by(flat, starts, held, is_text):  # type: ignore[no-untyped-def]  # numba
+    """The characters that each token holds, uint64 [n, LOOP_WORDS / 2], and whether it is text (maybe cut at its end)."""
+    for token in range(len(is_text)):
+        state = 0
+        for i in range(starts[token], starts[token + 1]):
+            code = flat[i]
+            if state == 0:
+                bit = code if code < 0x80 else 128 + code - FIRST_LEAD
+                if code < 0x80 or code >= FIRST_LEAD:
+                    held[token, bit >> 6] |= np.uint64(1) << np.uint64(bit & 63)
+            # The table rejects quote, backslash and controls.
+            state = strings.UTF8[state, code]
+            if state == strings.REJECT:
+                break
+        is_text[token] = state != strings.REJECT and starts[token] < starts[token + 1]
+
+
+@kernel
+def _collect(tokens, held, stop, bits, found):  # type: ignore[no-untyped-def]  # numba
+    """Set the bits of the first `stop` tokens that hold none but `bits` uint64 [LOOP_WORDS / 2]."""
+    one, two, three = ~bits[0], ~bits[1], ~bits[2]
+    for i in range(stop):
+        if (held[i, 0] & one) | (held[i, 1] & two) | (held[i, 2] & three) == 0:
+            found[tokens[i] >> 5] |= np.uint32(1) << np.uint32(tokens[i] & 31)
