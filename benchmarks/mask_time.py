@@ -14,9 +14,10 @@ Method
     TBM: for each token of an instance, `accept_token` and the mask after it. Each instance is walked token by token: the
     token's bit must be set in the mask; after the last token the end-of-sequence bit must be. The walk stops where the bit
     is not set. All instances of a schema share one compiled grammar, so every engine may keep what it learned from earlier
-    ones. Each step is timed from Python, through the engine's own Python interface, with about 0.2 us of the loop's own.
-    The clock is the wall's. `--clock cpu` takes the process's CPU time instead, for a machine that others use at the same
-    time; it adds about 0.5 us to each time. `num_preemptions` says how often an engine was put aside.
+    ones. Afterwards all are walked once more: what a schema costs that is in use ("again"). Each step is timed from Python,
+    through the engine's own Python interface, with about 0.2 us of the loop's own. The clock is the wall's. `--clock cpu` takes
+    the process's CPU time instead, for a machine that others use at the same time; it adds about 0.5 us to each time.
+    `num_preemptions` says how often an engine was put aside.
 
     An engine's verdict on an instance is that the walk reached its end. "Wrongly accepted": an invalid instance accepted.
     "Wrongly rejected": a valid instance refused. A schema passes where the engine compiles it and has no wrong verdict.

@@ -36,8 +36,8 @@ class Judged:
     def passes(self) -> bool:
         return self.compiled and not self.wrongly_accepted and not self.wrongly_rejected
 
-    def tbm_ns(self, indices: Iterable[int]) -> list[int]:
-        return [time for index in indices for time in self.answer["documents"][index]["tbm_ns"]]
+    def times_ns(self, name: str, indices: Iterable[int]) -> list[int]:
+        return [time for index in indices for time in self.answer["documents"][index][f"{name}_ns"]]
 
 
 def judge(case: Case, answer: dict[str, Any]) -> Judged:
@@ -102,12 +102,15 @@ def _common(results: Results) -> dict[str, Any]:
     rows = [(case, judged) for case, judged in pairs if all(each.compiled for each in judged.values())]
     indices = [_accepted_by_all(case, judged) for case, judged in rows]
     ttfm: dict[str, list[list[int]]] = {}
-    tbm: dict[str, list[list[int]]] = {}
+    between: dict[str, dict[str, list[list[int]]]] = {"tbm": {}, "again": {}}
     for engine in results.engines:
         ttfm[engine] = [[judged[engine].answer["ttfm_ns"]] for _, judged in rows]
-        tbm[engine] = [judged[engine].tbm_ns(chosen) for (_, judged), chosen in zip(rows, indices, strict=True)]
+        for name, times in between.items():
+            times[engine] = [judged[engine].times_ns(name, chosen) for (_, judged), chosen in zip(rows, indices, strict=True)]
     engines = {
-        engine: _compared("ttfm", ttfm[engine], ttfm.get(BASE)) | _compared("tbm", tbm[engine], tbm.get(BASE))
+        engine: _compared("ttfm", ttfm[engine], ttfm.get(BASE))
+        | _compared("tbm", between["tbm"][engine], between["tbm"].get(BASE))
+        | _compared("again", between["again"][engine], between["again"].get(BASE))
         for engine in results.engines
     }
     return {"schemas": len(rows), "documents": sum(map(len, indices)), "engines": engines}
@@ -175,6 +178,7 @@ def show(data: dict[str, Any], console: Console) -> None:
     console.print(_times(f"TTFM on the {alike}", common["engines"], "ttfm_us", TTFM_POINTS))
     same = f"{common['documents']} valid documents that all accept"
     console.print(_times(f"TBM on the {same}", common["engines"], "tbm_us", TBM_POINTS))
+    console.print(_times("TBM on the same, walked once more", common["engines"], "again_us", TBM_POINTS))
 
 
 def _verdicts(data: dict[str, Any]) -> Table:

@@ -19,12 +19,14 @@ def data() -> dict[str, Any]:
 
 def test_the_tables_hold_times_and_ratios(data: dict[str, Any]) -> None:
     text = markdown(data)
-    first, second = text.split("\n\n")
+    first, second, third = text.split("\n\n")
     assert "| Time to first mask, us | avg | p50 | p90 | p99 | p99.9 | max |" in first.splitlines()
     assert "| ours | 10 | 10 | 10 | 10 | 10 | 10 |" in first.splitlines()
     assert "| llguidance | 40 | 40 | 40 | 40 | 40 | 40 |" in first.splitlines()
     assert "| ours / llguidance | 0.25 | 0.25 | 0.25 | 0.25 | 0.25 | 0.25 |" in first.splitlines()
     assert "| ours | 2 | 2 |" in second
+    assert "| The same, walked once more, us | avg |" in third
+    assert "| ours | 1 | 1 |" in third
     assert all(line.count("|") == 8 for line in text.splitlines() if line)
 
 

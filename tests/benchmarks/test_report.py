@@ -17,7 +17,11 @@ def case(name: str, *flags: bool) -> Case:
 
 
 def answer(ttfm_us: int, *documents: tuple[bool, list[int]]) -> dict[str, Any]:
-    told = [{"accepted": ok, "read": len(us), "error": "", "tbm_ns": [time * 1000 for time in us]} for ok, us in documents]
+    """Each document takes half as long when it is walked once more."""
+    told = [
+        {"accepted": ok, "read": len(us), "error": "", "tbm_ns": [n * 1000 for n in us], "again_ns": [n * 500 for n in us]}
+        for ok, us in documents
+    ]
     return {"ttfm_ns": ttfm_us * 1000, "documents": told}
 
 

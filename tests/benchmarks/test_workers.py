@@ -39,6 +39,7 @@ def test_each_document_has_its_verdict_and_a_time_per_accepted_token(worker: Wor
     told = [(document["accepted"], document["read"], document["error"]) for document in answer["documents"]]
     assert told == [(True, 3, ""), (False, 2, ""), (True, 0, "")]
     assert [len(document["tbm_ns"]) for document in answer["documents"]] == [3, 2, 0]
+    assert [len(document["again_ns"]) for document in answer["documents"]] == [3, 2, 0]
 
 
 def test_an_engine_that_contradicts_its_mask_or_breaks_is_told_of(worker: Worker) -> None:
