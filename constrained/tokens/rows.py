@@ -42,7 +42,7 @@ class Bits:
 class MaskRow:
     """A stored row: `id` is unique in this process for this content while it is stored."""
 
-    __slots__ = ("_at", "_base", "_changes", "_is_used", "_words", "digest", "id")
+    __slots__ = ("_at", "_base", "_changes", "_words", "digest", "id")
 
     def __init__(self, digest: Digest, base: Bits | MaskRow, changes: NDArray[np.int32]) -> None:
         self.id = next(_ids)
@@ -50,7 +50,6 @@ class MaskRow:
         self._base, self._changes = base, changes
         self._words: NDArray[np.int32] | None = None
         self._at = 0
-        self._is_used = False
 
     @classmethod
     def of(cls, digest: Digest, words: NDArray[np.int32]) -> MaskRow:
@@ -81,9 +80,9 @@ class MaskRow:
 
     def fill(self, bitmask: NDArray[np.int32], row: int) -> None:
         """Write the words into `bitmask[row]`, int32 [batch, num_words]."""
-        is_plain = bitmask.ndim == 2 and bitmask.dtype == np.int32 and bitmask.flags.c_contiguous
-        if is_plain and self._words is None and not self._is_used:
-            self._is_used = True  # most are asked for once
+        if self._words is not None:
+            bitmask[row] = self._words
+        elif bitmask.flags.c_contiguous and bitmask.dtype == np.int32 and bitmask.ndim == 2:
             _write_row(bitmask, row, self._base.at, self._changes)
         else:
             bitmask[row] = self.words
