@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import threading
 
-from constrained.automaton.tables import BYTE_CLASS, NO, NUM_CLASSES, UNRESOLVED, VALUE, YES, Table
+from constrained.automaton.tables import BYTE_CLASS, NO, NUM_CLASSES, UNRESOLVED, VALUE, WHOLE, YES, Table
 from constrained.grammar.numerals import Numeral
 from constrained.options import CompileOptions
 
@@ -58,6 +58,7 @@ class PlainLexemes:
         self._index: dict[PlainKey, int] = {}
         self._begins: dict[PlainKey, tuple[tuple[int, int], ...]] = {}
         self._lock = threading.RLock()
+        self.resolve(self.index(literal(b"")))  # the end of every literal is known wherever one is read
 
     def index(self, key: PlainKey) -> int:
         """The index of a state; its row may still be empty."""
@@ -85,7 +86,10 @@ class PlainLexemes:
             row = self.table.array[index]
             for klass, target in targets.items():
                 row[klass] = target
-            row[0] = NO if not may_end else VALUE if self._keys[index][0] in ("literal", "number") else YES
+            kind = self._keys[index][0]
+            row[0] = NO if not may_end else VALUE if kind in ("literal", "number") else YES
+            if kind == "literal" and not targets:
+                row[0] = WHOLE
 
     def begins(self, key: PlainKey) -> tuple[tuple[int, int], ...]:
         """The bytes that lead on from a state, each with the index of where it leads."""

@@ -53,6 +53,8 @@ def step(byte, lex, esc, need, room, local, plain, local_rows, locals_, tags, tr
         return DEAD, lex, 0, 0, 0, local, -1
     after = plain[index, klass]
     if after >= 0:
+        if plain[after, 0] == tables.WHOLE:
+            return ALIVE, locals_[local, tables.ENTRY], 0, 0, 0, local, -1
         return ALIVE, PLAIN | after, 0, 0, 0, local, -1
     if may_end == tables.VALUE:
         gap = plain[locals_[local, tables.ENTRY], klass]

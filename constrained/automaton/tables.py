@@ -27,8 +27,9 @@ for _index, _byte in enumerate(CLASS_BYTES):
     BYTE_CLASS[_byte] = _index + 1
 CLASS_OF_BYTE = BYTE_CLASS.tolist()
 
-# Column 0 of a lexeme row: may the lexeme end here without reading on? A VALUE that ends may have a gap behind it.
-UNRESOLVED, NO, YES, VALUE = -1, 0, 1, 2
+# Column 0 of a lexeme row: may the lexeme end here without reading on? A VALUE that ends may have a gap behind it; one that is
+# WHOLE cannot go on: where it is read, the place behind it is reached.
+UNRESOLVED, NO, YES, VALUE, WHOLE = -1, 0, 1, 2, 3
 
 # Columns of the local table: the lexeme before it; where its tags are (-1: it reads no key); whether the document may end; its
 # row of edges (UNRESOLVED: not made yet), which others may share; what stands `BEHIND` it; between which tags of names a key
