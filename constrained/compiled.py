@@ -89,11 +89,20 @@ class Engine:
         self.vocabulary = vocabulary
         self.trie = shared.trie
         self.store = shared.store
-        self.speller = Speller(vocabulary)
         self.token_bytes = vocabulary.token_bytes
         self.num_characters = shared.num_characters
         self.eos_token_ids = vocabulary.eos_token_ids
-        self.nothing: MaskRow = shared.store.intern(np.zeros(shared.num_words, np.uint32))
+        self._num_words = shared.num_words
+
+    @cached_property
+    def speller(self) -> Speller:
+        """What spells forced text."""
+        return Speller(self.vocabulary)
+
+    @cached_property
+    def nothing(self) -> MaskRow:
+        """The row without any token."""
+        return self.store.intern(np.zeros(self._num_words, np.uint32))
 
 
 def schema_parts(nodes: Nodes, vocabulary: Vocabulary, options: CompileOptions) -> tuple[Automaton, Masks, Closings]:

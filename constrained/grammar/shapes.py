@@ -148,7 +148,7 @@ class ObjectShape:
     @property
     def has_classes(self) -> bool:
         """Whether keys that no property names may ask different things."""
-        return bool(self.clauses) or any(layer.patterns for layer in self.layers)
+        return bool(self.clauses or (self.layers and any(layer.patterns for layer in self.layers)))
 
     @property
     def languages(self) -> tuple[Language, ...]:
