@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
 from typing import Any
+from weakref import proxy
 
 from constrained.errors import FuelError, SchemaError
 from constrained.grammar import keywords, numerals, texts
@@ -58,7 +59,7 @@ class Expansion:
 
     @cached_property
     def _disjointness(self) -> Disjointness:
-        return Disjointness(self, self._glimpses, self._notation)
+        return Disjointness(proxy(self), self._glimpses, self._notation)
 
     # -- keys of nodes
 

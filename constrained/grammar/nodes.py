@@ -14,6 +14,7 @@ from itertools import islice
 from math import inf
 from threading import RLock, get_ident
 from time import monotonic
+from weakref import proxy
 from typing import Any
 
 from constrained.errors import FuelError, SchemaError, UnsatisfiableSchemaError
@@ -39,7 +40,7 @@ _BARE: dict[tuple[str, numerals.Notation], Node] = {}  # by type and draft: a fe
 
 
 class Nodes:
-    """All nodes of one schema, expanded and trimmed. Immutable once built.
+    """All nodes of one schema, expanded and trimmed. Immutable once built; plans live no longer than their nodes.
 
     Raises the `SchemaError` family: bad schema, refused keyword, unresolvable reference, fuel, unsatisfiable.
     """
@@ -180,7 +181,7 @@ class Nodes:
         identity = shape.identity
         with self._lock:
             if identity not in self._plans:
-                plan = self._plans[identity] = ObjectPlan(shape, self, any_order=self.any_order)
+                plan = self._plans[identity] = ObjectPlan(shape, proxy(self), any_order=self.any_order)
                 if self._measurer is None:
                     plan.settle()
             return self._plans[identity]
@@ -189,7 +190,7 @@ class Nodes:
         """The plan of an array shape."""
         with self._lock:
             if shape not in self._array_plans:
-                plan = self._array_plans[shape] = ArrayPlan(shape, self)
+                plan = self._array_plans[shape] = ArrayPlan(shape, proxy(self))
                 if self._measurer is None:
                     plan.settle()
             return self._array_plans[shape]

@@ -16,7 +16,7 @@ from typing import Any
 
 from constrained.grammar.format_choice import FormatChoice
 from constrained.grammar.language import LanguageTimeError
-from constrained.grammar.plain_checks import asserts_only, checks_of
+from constrained.grammar.plain_checks import asserts_only, questions
 from constrained.grammar.plain_values import Step
 from constrained.grammar.schema import SchemaDocument, Subschema
 from constrained.options import CompileOptions
@@ -73,14 +73,17 @@ class Plainness:
                 raise LanguageTimeError
             if not queue:
                 break
-            self.is_inhabited(queue.pop())
+            step = queue.pop()
+            if not self.is_plain(step):
+                self._is_inhabited(step)
         del self._measure  # it leads back to what holds this
         return is_plain
 
     def is_inhabited(self, step: Step) -> bool:
         """Whether some value meets a subschema; exact."""
-        if self.is_plain(step):
-            return True
+        return self.is_plain(step) or self._is_inhabited(step)
+
+    def _is_inhabited(self, step: Step) -> bool:
         contents = step[0]
         if contents is False:
             return False
@@ -97,12 +100,12 @@ class Plainness:
             return True
         if type(contents) is not dict or name in self._others or name in self._open or len(self._open) > MAX_DEPTH:
             return False
-        checks = checks_of(tuple(contents), self.draft)
-        if checks is None or (step[1] is not None and not self._may_be_named(contents)):
+        asked = questions(tuple(contents), self.draft)
+        if asked is None or (asked.may_be_named and step[1] is not None and not self._may_be_named(contents)):
             return False
-        if checks:
+        if asked.checks:
             self._open.add(name)
-            for check in checks:
+            for check in asked.checks:
                 if not check(self, contents, step):
                     self._open.discard(name)
                     return False

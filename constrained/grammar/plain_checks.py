@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import lru_cache
 from math import ceil, floor, isfinite
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from constrained.grammar import keywords, plain_patterns, plain_unions
 from constrained.grammar.formats import FORMATS
@@ -226,16 +226,26 @@ def _asserting(draft: int) -> frozenset[str]:
     return frozenset(name for table in tables for name, rule in table if rule.since <= draft <= rule.until)
 
 
+class Questions(NamedTuple):
+    """What to ask of a subschema: checks, and whether it may have a dialect or a URI of its own."""
+
+    checks: tuple[Check, ...]
+    may_be_named: bool
+
+
 @lru_cache(maxsize=4096)  # schemas use few sets of keywords
-def checks_of(names: tuple[str, ...], draft: int) -> tuple[Check, ...] | None:
+def questions(names: tuple[str, ...], draft: int) -> Questions | None:
     """What to ask of a subschema that has these names; None where one of them is never plain."""
     if set(map(type, names)) - _NAMES:
         return None
+    may_be_named = "$schema" in names or ("id" if draft == 4 else "$id") in names
     if draft <= 7 and "$ref" in names:
-        return (plain_unions.ref,)
+        return Questions((plain_unions.ref,), may_be_named)
     asserting = _asserting(draft)
     found = [_CHECKS.get(name) for name in names if name in asserting and name != "additionalItems"]
-    return None if None in found else tuple(dict.fromkeys(check for check in found if check is not None))
+    if None in found:
+        return None
+    return Questions(tuple(dict.fromkeys(check for check in found if check is not None)), may_be_named)
 
 
 @lru_cache(maxsize=4096)
