@@ -87,11 +87,15 @@ class Engine:
         self.vocabulary = vocabulary
         self.trie = shared.trie
         self.store = shared.store
-        self.speller = Speller(vocabulary)
         self.token_bytes = vocabulary.token_bytes
         self.num_characters = shared.num_characters
         self.eos_token_ids = vocabulary.eos_token_ids
         self.nothing = shared.no_tokens
+
+    @cached_property
+    def speller(self) -> Speller:
+        """What spells forced text."""
+        return Speller(self.vocabulary)
 
 
 def schema_parts(nodes: Nodes, vocabulary: Vocabulary, options: CompileOptions) -> tuple[Automaton, Masks, Closings]:

@@ -444,7 +444,7 @@ class Locals:
     # -- objects that are laid out at once
 
     def _lays_out(self, plan: ObjectPlan) -> bool:
-        return plan.is_listed and not self._indented
+        return plan.is_sequence and not self._indented
 
     def _listed_at(self, index: int) -> Listed:
         """The object to whose places, laid out at once, a local state belongs."""

@@ -49,7 +49,7 @@ def check_schema(schema: Any, options: CompileOptions) -> SchemaReport:
         nodes = Nodes(schema, options)
     except SchemaError as error:
         return SchemaReport(False, tuple(_with_error(report, error) for report in reports), error=error)
-    return SchemaReport(True, tuple(reports), property_order(nodes), nodes[nodes.root].min_len)
+    return SchemaReport(True, tuple(reports), property_order(nodes), nodes.min_len(nodes.root))
 
 
 def _with_error(report: KeywordReport, error: SchemaError) -> KeywordReport:

@@ -9,7 +9,9 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from functools import cached_property
 from typing import Any
+from weakref import proxy
 
 from constrained.errors import FuelError, SchemaError
 from constrained.grammar import keywords, numerals, texts
@@ -19,6 +21,7 @@ from constrained.grammar.factor import factored
 from constrained.grammar.format_choice import FormatChoice
 from constrained.grammar.glimpses import Glimpses
 from constrained.grammar.language import check_time
+from constrained.grammar.plain_arms import PlainArms
 from constrained.grammar.rules.base import Keyword
 from constrained.grammar.rules.unevaluated import annotated
 from constrained.grammar.schema import ANNOTATIONS, SchemaDocument, Subschema
@@ -37,24 +40,32 @@ class Expansion:
     Raises the `SchemaError` family: bad schema, refused keyword, unresolvable reference, fuel.
     """
 
-    def __init__(self, schema: Any, options: CompileOptions) -> None:
+    def __init__(self, schema: Any, options: CompileOptions, notation: numerals.Notation) -> None:
         self.formats = FormatChoice(options)
         self.document = SchemaDocument(schema, options.registry, nullable=options.nullable)
         self.tracking = Tracking.NONE
-        self.place = self.document.root.pointer  # where the work is, for errors that do not know it
+        self.plain: PlainArms | None = None
+        self.at = self.document.root  # where the work is, for errors that do not know it
         self._limits = options.limits
         self._arms: dict[tuple[int, bool, Tracking], list[Arm]] = {}
         self._open: set[tuple[int, bool, Tracking]] = set()
         self._unions: dict[int, tuple[NodeKey, ...]] = {}
         self._constants: dict[tuple[int, str, str], Subschema] = {}
-        self._glimpses = Glimpses(self.document)
-        self._disjointness = Disjointness(self, self._glimpses, numerals.Notation.of(options))
+        self._notation = notation
+
+    @cached_property
+    def _glimpses(self) -> Glimpses:
+        return Glimpses(self.document)
+
+    @cached_property
+    def _disjointness(self) -> Disjointness:
+        return Disjointness(proxy(self), self._glimpses, self._notation)
 
     # -- keys of nodes
 
-    def pointer(self, key: NodeKey) -> str:
-        """Where the first obligation of a node is written."""
-        return self.document.obligation(key[0])[0].pointer if key else self.document.root.pointer
+    def first(self, key: NodeKey) -> Subschema:
+        """The subschema of a node's first obligation."""
+        return self.document.obligation(key[0])[0] if key else self.document.root
 
     def negated(self, key: NodeKey) -> NodeKey:
         """The complement of a node that is one obligation, or none."""
@@ -68,7 +79,7 @@ class Expansion:
         """The complement of a node that is all values but one; None for any other node."""
         if len(key) != 1 or key[0] > 0:
             return None
-        contents = self.document.subschemas[-key[0] - 1].contents
+        contents = self.document.subschema(-key[0] - 1).contents
         is_constant = isinstance(contents, dict) and (
             set(contents) == {"const"} or len(contents.get("enum", ())) == 1 == len(contents)
         )
@@ -239,7 +250,7 @@ class Expansion:
         """The name of the one type that a node asks for, in its draft, where it asks for nothing else."""
         if len(key) != 1 or key[0] < 0:
             return None
-        sub = self.document.subschemas[key[0] - 1]
+        sub = self.document.subschema(key[0] - 1)
         if isinstance(sub.contents, bool) or not sub.contents.keys() <= _TYPE_ALONE:
             return None
         name = sub.contents.get("type")
@@ -251,6 +262,10 @@ class Expansion:
         known = self._arms.get(place)
         if known is not None:
             return known
+        if self.plain is not None and meets and not tracking:
+            plain = self.plain.find(sub)
+            if plain is not None:
+                return plain
         if place in self._open:
             raise SchemaError("this schema refers to itself without going into a member or an item", sub.pointer)
         if len(self._open) > self._limits.max_schema_depth:
@@ -258,18 +273,18 @@ class Expansion:
                 f"more than {self._limits.max_schema_depth} schemas inside each other (max_schema_depth)", sub.pointer
             )
         self._open.add(place)
-        outer = self.tracking, self.place
+        outer = self.tracking, self.at
         try:
             arms = self._expand_contents(sub, meets, place[2])
         finally:
             self._open.remove(place)
             self.tracking = outer[0]
-        self.place = outer[1]
+        self.at = outer[1]
         self._arms[place] = arms
         return arms
 
     def _expand_contents(self, sub: Subschema, meets: bool, tracking: Tracking) -> list[Arm]:
-        self.tracking, self.place = tracking, sub.pointer
+        self.tracking, self.at = tracking, sub
         check_time()
         if isinstance(sub.contents, bool):
             return _ANYTHING if sub.contents == meets else []

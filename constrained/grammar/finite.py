@@ -42,9 +42,9 @@ class _Listing:
     def node(self, key: NodeKey) -> set[str]:
         if key in self._memo:
             return self._memo[key]
-        node = self._nodes[key]
-        if node.is_empty:
+        if self._nodes.is_empty(key):
             return set()
+        node = self._nodes[key]
         if key in self._inside:
             raise _TooManyError  # a value inside a value of the same node: there is no end of them
         self._inside.add(key)

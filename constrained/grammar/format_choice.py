@@ -26,20 +26,20 @@ class FormatChoice:
     def __init__(self, options: CompileOptions) -> None:
         self._asserts = options.formats == "assert"
         self._refuses_unknown = options.unknown_formats == "refuse"
-        self._custom = {name: _custom(name, source) for name, source in options.custom_formats.items()}
+        self.custom = {name: _custom(name, source) for name, source in options.custom_formats.items()}
 
     def find(self, name: Any, draft: int) -> FormatLanguages | None:
         """The strings of a format; None where it asserts nothing."""
         if not self._asserts or not isinstance(name, str):
             return None
-        if name in self._custom:
-            return self._custom[name]
+        if name in self.custom:
+            return self.custom[name]
         form = OLDER_FORMATS.get(f"draft{draft}", FORMATS).get(name, FORMATS.get(name))
         return _known(form) if form is not None else None
 
     def refusal(self, name: Any) -> str | None:
         """Why a format cannot be asserted; None where it can, or asserts nothing."""
-        if not self._asserts or not isinstance(name, str) or name in self._custom:
+        if not self._asserts or not isinstance(name, str) or name in self.custom:
             return None
         if name in INEXACT:
             return f"format {name!r} cannot be asserted exactly: {INEXACT[name]}"

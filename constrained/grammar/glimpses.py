@@ -66,8 +66,8 @@ class Glimpses:
     def contradict(self, key: NodeKey) -> bool:
         """Whether a node asks to meet a subschema, and not to meet one that says the same elsewhere."""
         refused = {-signed - 1 for signed in key if signed < 0}
-        subschemas = self._document.subschemas
-        return bool(refused) and any(self._document.meaning(subschemas[signed - 1]) in refused for signed in key if signed > 0)
+        subschema = self._document.subschema
+        return bool(refused) and any(self._document.meaning(subschema(signed - 1)) in refused for signed in key if signed > 0)
 
     def _are_at_odds(self, key: NodeKey) -> bool:
         kinds, values, excluded = ALL_KINDS, None, frozenset[str]()
@@ -84,7 +84,7 @@ class Glimpses:
     def _of(self, signed: int) -> Glimpse:
         known = self._known.get(signed)
         if known is None:
-            sub = self._document.subschemas[abs(signed) - 1]
+            sub = self._document.subschema(abs(signed) - 1)
             known = self._known[signed] = self._take(sub) if signed > 0 else _not(sub)
         return known
 

@@ -14,7 +14,7 @@ from typing import Protocol
 
 from constrained.errors import FuelError
 from constrained.grammar.clauses import Clause, Clauses, holds_at_end
-from constrained.grammar.shapes import ArrayShape, NodeKey, join
+from constrained.grammar.shapes import ArrayShape, ItemLiteral, NodeKey, join
 from constrained.grammar.string_sets import UNBOUNDED
 
 
@@ -85,6 +85,9 @@ class _Place:
     pair: NodeKey = ()
 
 
+_START = Standing()
+NO_CLAUSES: Clauses[ItemLiteral] = Clauses(())
+
 Claim = tuple[NodeKey, tuple[int, ...], tuple[Clause, ...]]
 Link = tuple["Link", NodeKey] | None
 Ending = tuple[int, tuple[NodeKey, ...]]
@@ -95,17 +98,21 @@ class ArrayPlan:
 
     def __init__(self, shape: ArrayShape, nodes: Values) -> None:
         self.shape = shape
+        self.is_plain = shape.is_plain
         self._nodes = nodes
-        repeat = Repeat.OPEN if shape.repeats else Repeat.DONE
-        self._clauses = Clauses(shape.clauses)
-        self.start = Standing(counts=(0,) * len(shape.contains), owed=self._clauses.all, repeat=repeat)
+        self._clauses: Clauses[ItemLiteral] = Clauses(shape.clauses) if shape.clauses else NO_CLAUSES
         self._literals: dict[int, list[int]] = {}
         for literal in self._clauses.literals:
             self._literals.setdefault(literal.index, []).append(self._clauses.number(literal))
-        starts = (contained.start for contained in shape.contains)
-        self._last = max(len(shape.prefix), shape.min_items, *starts, *(index + 1 for index in self._literals), 0)
-        self._needed = self._last + sum(contained.least for contained in shape.contains)
-        self.is_plain = shape.is_plain
+        if self.is_plain:
+            self.start = _START
+            self._last = self._needed = max(len(shape.prefix), shape.min_items)
+        else:
+            repeat = Repeat.OPEN if shape.repeats else Repeat.DONE
+            self.start = Standing(counts=(0,) * len(shape.contains), owed=self._clauses.all, repeat=repeat)
+            starts = (contained.start for contained in shape.contains)
+            self._last = max(len(shape.prefix), shape.min_items, *starts, *(index + 1 for index in self._literals), 0)
+            self._needed = self._last + sum(contained.least for contained in shape.contains)
         self._settled = False
         self._endings: dict[tuple[Standing, NodeKey], Ending | None] = {}
         self._choices_memo: dict[Standing, list[tuple[NodeKey, Standing]]] = {}
@@ -137,22 +144,31 @@ class ArrayPlan:
 
     def may_close(self, standing: Standing) -> bool:
         """Whether the array may end."""
+        if self.is_plain:
+            return standing.index >= self.shape.min_items
         return self._is_enough(standing) and standing.repeat is Repeat.DONE
 
     def choices(self, standing: Standing) -> list[tuple[NodeKey, Standing]]:
         """What the next element may be, each with how the array stands after it (but for its value)."""
         known = self._choices_memo.get(standing)
         if known is None:
+            if self.is_plain:
+                known = self._choices_memo[standing] = self._plain_choices(standing.index)
+                return known
             found = dict.fromkeys(self._find_choices(standing))
             known = self._choices_memo[standing] = [(node, after) for node, after in found if not self._nodes.is_empty(node)]
         return known
 
+    def _plain_choices(self, index: int) -> list[tuple[NodeKey, Standing]]:
+        node = self.shape.item(index)
+        if index >= self.shape.max_items or self._nodes.is_empty(node):
+            return []
+        return [(node, Standing(self._next(index)))]
+
     def _find_choices(self, standing: Standing) -> Iterator[tuple[NodeKey, Standing]]:
         for node, counts, owed in self._claims(standing):
             after = replace(standing, index=self._next(standing.index), counts=counts, owed=owed)
-            if self.is_plain:
-                yield node, after
-            elif standing.repeat is Repeat.CHOSEN:
+            if standing.repeat is Repeat.CHOSEN:
                 yield join(node, self._nodes.one_of(standing.values)), replace(after, values=(), repeat=Repeat.DONE)
                 if self.ending(after) is not None:
                     yield node, after

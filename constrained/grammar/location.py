@@ -91,7 +91,7 @@ class NodeLocation:
         if len(shapes) != 1 or self._locations.nodes.any_order:
             return None
         alive = self._locations.nodes
-        names = [name for name, key in shapes[0].properties.items() if not alive[key].is_empty]
+        names = [name for name, key in shapes[0].properties.items() if not alive.is_empty(key)]
         following = [name if name in shapes[0].required else None for name in names]
         return dict(zip((None, *names), (*following, None), strict=True))
 
@@ -108,11 +108,11 @@ class Locations:
 
     def pointer(self, subschema_id: int) -> str:
         """The JSON Pointer of a subschema."""
-        return self.nodes.document.subschemas[subschema_id].pointer
+        return self.nodes.document.subschema(subschema_id).pointer
 
     def union(self, keys: list[NodeKey]) -> NodeLocation | None:
         """The location of a value that meets one of the nodes; None where all are empty."""
-        name = tuple(dict.fromkeys(key for key in keys if not self.nodes[key].is_empty))
+        name = tuple(dict.fromkeys(key for key in keys if not self.nodes.is_empty(key)))
         if name not in self._memo:
             self._memo[name] = self._make(name)
         return self._memo[name]
@@ -127,7 +127,7 @@ class Locations:
 
     def _declared(self, keys: tuple[NodeKey, ...]) -> tuple[Any, ...]:
         """The scalars that the `enum`s of the subschemas list, in their order."""
-        subs = [self.nodes.landing(self.nodes.document.subschemas[i - 1]).contents for key in keys for i in key if i > 0]
+        subs = [self.nodes.landing(self.nodes.document.subschema(i - 1)).contents for key in keys for i in key if i > 0]
         listed = (value for contents in subs if isinstance(contents, dict) for value in contents.get("enum", ()))
         return tuple(value for value in listed if not isinstance(value, (list, dict)))
 

@@ -6,7 +6,6 @@ A node that no finite text meets stays infinite: it is empty, and whatever leads
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from constrained.grammar.items import ArrayPlan
@@ -116,13 +115,4 @@ class Measuring:
             node.arrays = tuple(s for s in node.arrays if nodes.array_len(s) < INFINITE)
             node.objects = tuple(s for s in node.objects if nodes.object_len(s) < INFINITE)
         if node.arrays:
-            node.arrays = tuple(map(self._trim_array, node.arrays))
-
-    def _trim_array(self, shape: ArrayShape) -> ArrayShape:
-        """No more items than the first one that nothing can fill."""
-        for index, key in enumerate(shape.prefix[: shape.max_items]):
-            if self._nodes.is_empty(key):
-                return replace(shape, max_items=index)
-        if self._nodes.is_empty(shape.rest):
-            return replace(shape, max_items=min(shape.max_items, len(shape.prefix)))
-        return shape
+            node.arrays = tuple(map(nodes.trimmed, node.arrays))

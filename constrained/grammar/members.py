@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from functools import cached_property
 from heapq import heappop, heappush
 from itertools import count
 from typing import Protocol
@@ -16,7 +17,7 @@ from constrained.grammar import texts
 from constrained.grammar.clauses import Clause, Clauses, holds_at_end
 from constrained.grammar.language import ANYTHING as ANY_STRING
 from constrained.grammar.language import Language, from_values
-from constrained.grammar.shapes import MemberLiteral, NodeKey, ObjectShape
+from constrained.grammar.shapes import ANYTHING, MemberLiteral, NodeKey, ObjectShape
 from constrained.grammar.string_sets import UNBOUNDED
 
 MAX_LISTED_KEYS = 100  # a class of no more keys is generated as so many properties
@@ -73,6 +74,10 @@ class Member:
     node: NodeKey
 
 
+_START = Progress()
+_NO_LANGUAGES: frozenset[Language] = frozenset()
+NO_CLAUSES: Clauses[MemberLiteral] = Clauses(())
+
 Claim = tuple[NodeKey, tuple[Clause, ...]]
 Link = tuple["Link", Member] | None
 Owing = tuple[int, tuple[Clause, ...]]
@@ -87,25 +92,54 @@ class ObjectPlan:
 
     def __init__(self, shape: ObjectShape, nodes: Lengths, *, any_order: bool) -> None:
         self.shape = shape
+        self.is_plain = shape.is_plain
         self._nodes = nodes
         self._any_order = any_order
-        self._clauses = Clauses(shape.clauses)
-        named, classes, free = _keys(shape, self._clauses, nodes.max_key_classes)
-        self.names = [key.name or "" for key in named]
-        self._free = free
-        self._by_tag: list[Key | None] = [free, *named, *classes]
-        self._counts = shape.max_members < UNBOUNDED or shape.min_members > len(shape.required)
-        self.is_plain = shape.is_plain
-        self._required = [name in shape.required for name in self.names]
-        self._last_required = max((i for i, required in enumerate(self._required) if required), default=-1)
-        self._of_others = {literal for key in (*classes, free) if key is not None for literal in key.literals}
-        self._only = {number: self._only_tag(number) for clause in self._clauses.all for number in clause}
-        self.start = Progress(owed=self._clauses.all)
+        self._has_classes = shape.has_classes
+        # Only properties and free keys may come, in their order, and nothing but the position tells how far an object is.
+        self.is_sequence = self.is_plain and not any_order and not self._has_classes
         self._settled = False
+        self._clauses: Clauses[MemberLiteral] = NO_CLAUSES
+        if self._has_classes:
+            self._clauses = Clauses(shape.clauses)
+            named, classes, free = _keys(shape, self._clauses, nodes.max_key_classes)
+            self.names = [key.name or "" for key in named]
+            self._by_tag: list[Key | None] = [free, *named, *classes]
+            self._node_by_tag = [key.node if key is not None else ANYTHING for key in self._by_tag]
+            self._has_free = free is not None
+        else:
+            self.names = list(shape.properties)
+            self._node_by_tag = [shape.of(_NO_LANGUAGES), *shape.properties.values()]
+            self._has_free = True
+        required = shape.required
+        self._required = [name in required for name in self.names]
+        self._last_required = len(self.names) - 1 - self._required[::-1].index(True) if True in self._required else -1
+        self._counts = shape.max_members < UNBOUNDED or shape.min_members > len(required)
+        self.start = Progress(owed=self._clauses.all) if self._clauses.all else _START
+        self._sequel: list[list[tuple[NodeKey, Progress]] | None] = [None] * len(self._node_by_tag)
         self._claims_memo: dict[tuple[tuple[Clause, ...], int], list[Claim]] = {}
         self._choices_memo: dict[tuple[Progress, int], list[tuple[NodeKey, Progress]]] = {}
         self._ending_members: dict[int, tuple[Member, int]] = {}
         self._endings: dict[Progress, tuple[int, tuple[Member, ...]] | None] = {}
+
+    @cached_property
+    def _keys_by_tag(self) -> list[Key | None]:
+        """What each tag asks for; nothing at 0 where free keys are of several classes."""
+        if self._has_classes:
+            return self._by_tag
+        named = [Key(name, None, node, ()) for name, node in self.shape.properties.items()]
+        return [Key(None, None, self._node_by_tag[FREE], ()), *named]
+
+    @cached_property
+    def _of_others(self) -> set[int]:
+        """The literals that keys may settle which no property names."""
+        others = (self._keys_by_tag[FREE], *self._keys_by_tag[len(self.names) + 1 :])
+        return {literal for key in others if key is not None for literal in key.literals}
+
+    @cached_property
+    def _only(self) -> dict[int, int]:
+        """The only tag that each literal is about; see `_only_tag`."""
+        return {number: self._only_tag(number) for clause in self._clauses.all for number in clause}
 
     def settle(self) -> None:
         """From now on no node's emptiness changes."""
@@ -113,17 +147,11 @@ class ObjectPlan:
 
     def all_keys(self) -> Iterator[Key]:
         """The properties, then the classes of all other keys."""
-        return (key for key in (*self._by_tag[1:], self._free) if key is not None)
-
-    @property
-    def is_listed(self) -> bool:
-        """Whether only properties and free keys may come, in their order, and nothing but which of them came decides."""
-        return self.is_plain and not self._any_order and len(self._by_tag) == len(self.names) + 1
+        return (key for key in (*self._keys_by_tag[1:], self._keys_by_tag[FREE]) if key is not None)
 
     def is_alive(self, tag: int) -> bool:
         """Whether some value can be that of a key with `tag`, where there is such a key."""
-        key = self._by_tag[tag]
-        return key is not None and not self._nodes.is_empty(key.node)
+        return (tag != FREE or self._has_free) and not self._nodes.is_empty(self._node_by_tag[tag])
 
     def is_required(self, tag: int) -> bool:
         """Whether the property with `tag` must be there."""
@@ -131,12 +159,14 @@ class ObjectPlan:
 
     def node(self, tag: int) -> NodeKey:
         """What the value of a key with `tag` must meet."""
-        return self._key(tag).node
+        return self._node_by_tag[tag]
 
     # -- what may come
 
     def may_close(self, progress: Progress) -> bool:
         """Whether the object may end."""
+        if self.is_sequence:
+            return progress.position > self._last_required
         return (
             not self._owes_required(progress)
             and (not self._counts or progress.count >= self.shape.min_members)
@@ -145,7 +175,15 @@ class ObjectPlan:
 
     def candidates(self, progress: Progress) -> list[int]:
         """The tags of the properties that may come next; in the order of the schema no further than the next required one."""
-        return list(self._candidates(progress))
+        if not self.is_sequence:
+            return list(self._candidates(progress))
+        found, is_empty, nodes = [], self._nodes.is_empty, self._node_by_tag
+        for index in range(progress.position, len(self.names)):
+            if not is_empty(nodes[index + 1]):
+                found.append(index + 1)
+            if self._required[index]:
+                break
+        return found
 
     def _candidates(self, progress: Progress) -> Iterator[int]:
         for index in self._left(progress):
@@ -156,23 +194,35 @@ class ObjectPlan:
 
     def may_add(self, progress: Progress) -> bool:
         """Whether a free key may come next."""
-        return self._free is not None and self._is_past(progress) and self._has_choice(progress, FREE)
+        if self.is_sequence:
+            return progress.position > self._last_required and not self._nodes.is_empty(self._node_by_tag[FREE])
+        return self._has_free and self._is_past(progress) and self._has_choice(progress, FREE)
 
     def open_classes(self, progress: Progress) -> list[tuple[int, Language]]:
         """The classes of which a key may come next: tag, and the keys that are not there yet."""
-        if not self._is_past(progress):
+        first, end = len(self.names) + 1, len(self._node_by_tag)
+        if first == end or not self._is_past(progress):
             return []
-        first = len(self.names) + 1
-        found = [(tag, self.left_of(tag, progress.seen)) for tag in range(first, len(self._by_tag))]
+        found = [(tag, self.left_of(tag, progress.seen)) for tag in range(first, end)]
         return [(tag, language) for tag, language in found if not language.is_empty and self._has_choice(progress, tag)]
 
     def may_continue(self, progress: Progress) -> bool:
         """Whether any key may come next."""
-        may_name = next(self._candidates(progress), None) is not None
-        return may_name or self.may_add(progress) or bool(self.open_classes(progress))
+        if not self.is_sequence:
+            may_name = next(self._candidates(progress), None) is not None
+            return may_name or self.may_add(progress) or bool(self.open_classes(progress))
+        is_empty, nodes = self._nodes.is_empty, self._node_by_tag
+        for index in range(progress.position, len(self.names)):
+            if not is_empty(nodes[index + 1]):
+                return True
+            if self._required[index]:
+                return False
+        return self.may_add(progress)
 
     def choices(self, progress: Progress, tag: int) -> list[tuple[NodeKey, Progress]]:
         """What the member whose key has `tag` may be, each with how the object stands after it."""
+        if self.is_sequence:
+            return self._sequel[tag] or self._find_sequel(tag)
         place = (progress, tag)
         known = self._choices_memo.get(place)
         if known is None:
@@ -186,6 +236,13 @@ class ObjectPlan:
             self._choices_memo[place] = known
         return known
 
+    def _find_sequel(self, tag: int) -> list[tuple[NodeKey, Progress]]:
+        node = self._node_by_tag[tag]
+        found = [] if self._nodes.is_empty(node) else [(node, Progress(tag or len(self.names)))]
+        if self._settled:
+            self._sequel[tag] = found
+        return found
+
     def left_of(self, tag: int, seen: frozenset[str]) -> Language:
         """The keys of a class that are not there yet."""
         key = self._key(tag)
@@ -198,8 +255,8 @@ class ObjectPlan:
 
     def free_tags(self) -> dict[str, int]:
         """The tag of each property that some value can fill."""
-        tags = range(1, len(self.names) + 1)
-        return {name: tag for name, tag in zip(self.names, tags, strict=True) if not self._nodes.is_empty(self.node(tag))}
+        is_empty, nodes = self._nodes.is_empty, self._node_by_tag
+        return {name: tag for tag, name in enumerate(self.names, 1) if not is_empty(nodes[tag])}
 
     def _left(self, progress: Progress) -> Iterator[int]:
         if not self._any_order:
@@ -235,7 +292,7 @@ class ObjectPlan:
 
     def _only_tag(self, literal: int) -> int:
         """The tag of the only key that a literal is about; -1 where there are more."""
-        tags = [tag for tag, key in enumerate(self._by_tag) if key is not None and literal in key.literals]
+        tags = [tag for tag, key in enumerate(self._keys_by_tag) if key is not None and literal in key.literals]
         return tags[0] if len(tags) == 1 and 0 < tags[0] <= len(self.names) else -1
 
     def _claims(self, owed: tuple[Clause, ...], tag: int) -> list[Claim]:
@@ -298,7 +355,7 @@ class ObjectPlan:
         return texts.quoted_len(key) + 2 + self._nodes.min_len(node)
 
     def _key(self, tag: int) -> Key:
-        key = self._by_tag[tag]
+        key = self._keys_by_tag[tag]
         assert key is not None
         return key
 
@@ -330,7 +387,7 @@ class _Walk:
             first = {literal: index for index, clause in reversed(list(enumerate(start.owed))) for literal in clause}
             self._order.sort(key=lambda index: min((first[o] for o in plan._key(index + 1).literals if o in first), default=-1))
         self._last = {o: place for place, index in enumerate(self._order) for o in plan._key(index + 1).literals}
-        self._tags = [tag for tag in (*range(len(plan.names) + 1, len(plan._by_tag)), FREE) if plan._by_tag[tag] is not None]
+        self._tags = [tag for tag in (*range(len(plan.names) + 1, len(plan._keys_by_tag)), FREE) if plan._keys_by_tag[tag]]
         self._fresh = {tag: plan._fresh(tag, start.seen) for tag in self._tags}
         self._names: dict[int, list[str]] = {tag: [] for tag in self._tags}
         self._heap: list[tuple[int, int, int, Owing, tuple[int, ...], Link]] = []
@@ -340,7 +397,7 @@ class _Walk:
         """The tags of keys that can help to settle a clause: one that is open, or one that a key so taken may open."""
         plan, owed = self._plan, self._start.owed
         useful = {index + 1 for index in plan._left(self._start) if plan._required[index]}
-        tags = [tag for tag, key in enumerate(plan._by_tag) if key is not None]
+        tags = [tag for tag, key in enumerate(plan._keys_by_tag) if key is not None]
         if plan._counts and self._start.count < plan.shape.min_members:
             return set(tags)
         open_ = {clause for clause in owed if not holds_at_end(clause)}

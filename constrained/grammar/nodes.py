@@ -1,16 +1,23 @@
 """Nodes: the sets of subschemas that one value must meet together, expanded to arms, with exact emptiness.
 
 A node is named by its `NodeKey`; its children are nodes again, so recursion closes by itself. Every node that a schema leads
-to is expanded and measured when the schema is compiled; those that depend on values are made while documents are generated.
+to is expanded and measured when the schema is compiled, but for those of which a look at the schema shows that they are not
+empty (`Plainness`): they are expanded when they are met, and measured when somebody asks how long they are. Nodes that
+depend on values are made while documents are generated.
 """
 
 from __future__ import annotations
 
+import marshal
+from dataclasses import replace
 from itertools import islice
+from math import inf
 from threading import RLock, get_ident
+from time import monotonic
 from typing import Any
+from weakref import proxy
 
-from constrained.errors import FuelError, UnsatisfiableSchemaError
+from constrained.errors import FuelError, SchemaError, UnsatisfiableSchemaError
 from constrained.grammar import numerals, texts
 from constrained.grammar.expansion import Expansion
 from constrained.grammar.finite import few_values
@@ -20,6 +27,8 @@ from constrained.grammar.measuring import Measuring
 from constrained.grammar.members import ObjectPlan
 from constrained.grammar.node import INFINITE, Node, node_of
 from constrained.grammar.number_sets import NumberSet
+from constrained.grammar.plain import Plainness
+from constrained.grammar.plain_arms import PlainArms
 from constrained.grammar.schema import Subschema
 from constrained.grammar.shapes import Arm, ArrayShape, NodeKey, ObjectShape
 from constrained.grammar.string_sets import UNBOUNDED, StringSet
@@ -31,37 +40,74 @@ _BARE: dict[tuple[str, numerals.Notation], Node] = {}  # by type and draft: a fe
 
 
 class Nodes:
-    """All nodes of one schema, expanded and trimmed. Immutable once built.
+    """All nodes of one schema, expanded and trimmed. Immutable once built; plans live no longer than their nodes.
 
     Raises the `SchemaError` family: bad schema, refused keyword, unresolvable reference, fuel, unsatisfiable.
     """
 
-    def __init__(self, schema: Any, options: CompileOptions) -> None:
-        self._expansion = Expansion(schema, options)
-        self.document = self._expansion.document
+    def __init__(self, schema: Any, options: CompileOptions, *, lazily: bool = True) -> None:
+        """`lazily` False has every node measured at once."""
         self.any_order = options.property_order == "any"
         self.notation = numerals.Notation.of(options)
         self._limits = options.limits
         self.max_key_classes, self.max_alternatives = options.limits.max_key_classes, options.limits.max_alternatives
+        self._lock = RLock()
+        self._deadline: float | None = monotonic() + options.limits.timeout_s
+        self._compile(schema, options, lazily)
+        self._deadline = None
+
+    def _compile(self, schema: Any, options: CompileOptions, lazily: bool) -> None:
+        copy = _copied(schema)
+        if copy is not None and lazily:
+            self._begin(copy, options)
+            if self._is_proved(options):
+                return
+        self._begin(schema if copy is None else copy, options)
+        if self.is_empty(self.root):
+            raise UnsatisfiableSchemaError("no JSON value meets this schema", self.document.root.pointer)
+
+    def _begin(self, schema: Any, options: CompileOptions) -> None:
+        """Nothing but the schema."""
+        self._expansion = Expansion(schema, options, self.notation)
+        self.document = self._expansion.document
+        self._plainness: Plainness | None = None
+        self._plain_keys: set[NodeKey] = set()
         self._nodes: dict[NodeKey, Node] = {}
+        self._unmeasured: dict[NodeKey, Node] = {}
         self._plans: dict[object, ObjectPlan] = {}
         self._array_plans: dict[ArrayShape, ArrayPlan] = {}
-        self._lock = RLock()
         # Nodes that are being measured, by the thread that does it.
         self._measuring: Measuring | None = None
         self._measurer: int | None = None
         self.root = self.document.key(self.document.root)
-        if self[self.root].is_empty:
-            raise UnsatisfiableSchemaError("no JSON value meets this schema", self.document.root.pointer)
+
+    def _is_proved(self, options: CompileOptions) -> bool:
+        """Whether the root is plain, and all that it leads to is plain or measured."""
+        plainness = self._plainness = Plainness(self.document, options, self._expansion.formats)
+        plain = self._expansion.plain = PlainArms(self.document, plainness)
+        self._plain_keys = plain.keys
+        try:
+            is_plain = plainness.prove(lambda sub: not self.is_empty(self.document.key(sub)), self._deadline or inf)
+        except LanguageTimeError as error:
+            raise self._too_late() from error
+        except SchemaError as error:
+            if isinstance(error.__cause__, LanguageTimeError):
+                raise
+            return False  # the exact way meets faults in an order of its own
+        return is_plain and plainness.num_subschemas + len(self._nodes) <= self._limits.max_nodes
 
     def __getitem__(self, key: NodeKey) -> Node:
-        """The node of `key`; one that was not met before is expanded, measured and trimmed, with all that it leads to."""
-        found = self._nodes.get(key)
+        """The node of `key`; one that was not met before is expanded.
+
+        Unless it is plain, it is measured and trimmed, with all that it leads to.
+        """
+        found = self._nodes.get(key) or self._unmeasured.get(key)
         if found is None and self._measuring is not None and self._measurer == get_ident():
             found = self._measuring.fresh.get(key)
         if found is None:
             with self._lock:
-                found = self._nodes.get(key) or self._add(key)
+                is_plain = not self.is_empty(key) and key in self._plain_keys
+                found = self._nodes.get(key) or (self._expand(key) if is_plain else self._add(key))
         return found
 
     def has(self, key: NodeKey) -> bool:
@@ -74,12 +120,41 @@ class Nodes:
         if found is None:
             if self._measuring is not None and self._measurer == get_ident():
                 return self._measuring.min_len(key)
-            found = self[key]
+            with self._lock:
+                found = self._nodes.get(key) or self._add(key)
         return found.min_len
 
     def is_empty(self, key: NodeKey) -> bool:
         """Whether no value meets a node."""
+        if key in self._plain_keys:
+            return False
+        found = self._nodes.get(key)
+        if found is not None:
+            return found.min_len >= INFINITE
+        if self._plainness is not None and len(key) == 1 and key[0] > 0:
+            contents = self.document.subschema(key[0] - 1).contents
+            if id(contents) in self._plainness.plain:
+                self._plain_keys.add(key)
+                return False
+            if contents is False:
+                return True
         return self.min_len(key) >= INFINITE
+
+    def _expand(self, key: NodeKey) -> Node:
+        """A plain node, not measured."""
+        plain = self._expansion.plain
+        arms = plain.find(self.document.subschema(key[0] - 1)) if key and plain is not None else None
+        if arms is not None:
+            node = node_of(key, arms)
+        else:
+            name = self._expansion.bare_type(key)
+            node = self._bare(key, name) if name is not None else node_of(key, self._expansion.arms(key))
+        for shape in node.arrays:
+            if shape.prefix or shape.rest:
+                node.arrays = tuple(map(self.trimmed, node.arrays))
+                break
+        self._unmeasured[key] = node
+        return node
 
     def negated(self, key: NodeKey) -> NodeKey:
         """The complement of a node that is one obligation, or none."""
@@ -106,7 +181,7 @@ class Nodes:
         identity = shape.identity
         with self._lock:
             if identity not in self._plans:
-                plan = self._plans[identity] = ObjectPlan(shape, self, any_order=self.any_order)
+                plan = self._plans[identity] = ObjectPlan(shape, proxy(self), any_order=self.any_order)
                 if self._measurer is None:
                     plan.settle()
             return self._plans[identity]
@@ -115,7 +190,7 @@ class Nodes:
         """The plan of an array shape."""
         with self._lock:
             if shape not in self._array_plans:
-                plan = self._array_plans[shape] = ArrayPlan(shape, self)
+                plan = self._array_plans[shape] = ArrayPlan(shape, proxy(self))
                 if self._measurer is None:
                     plan.settle()
             return self._array_plans[shape]
@@ -123,11 +198,12 @@ class Nodes:
     @property
     def minds_values(self) -> bool:
         """Whether some array here asks for items that differ, or for two that are equal."""
+        self.min_len(self.root)  # then all nodes are there
         return any(shape.distinct or shape.repeats for node in self._nodes.values() for shape in node.arrays)
 
     def subschema(self, key: NodeKey) -> Subschema | None:
         """The one subschema that a node stands for; None where several meet, or a complement."""
-        return self.document.subschemas[key[0] - 1] if len(key) == 1 and key[0] > 0 else None
+        return self.document.subschema(key[0] - 1) if len(key) == 1 and key[0] > 0 else None
 
     def landing(self, sub: Subschema) -> Subschema:
         """Where a subschema that is nothing but a reference leads to."""
@@ -209,24 +285,33 @@ class Nodes:
                 keys[shape.of(frozenset())] = None
         return list(keys)
 
+    def trimmed(self, shape: ArrayShape) -> ArrayShape:
+        """An array shape with no more items than the first one that nothing can fill."""
+        for index, key in enumerate(shape.prefix[: shape.max_items]):
+            if self.is_empty(key):
+                return replace(shape, max_items=index)
+        if self.is_empty(shape.rest):
+            return replace(shape, max_items=min(shape.max_items, len(shape.prefix)))
+        return shape
+
     def work_at(self, key: NodeKey) -> None:
         """Note where the work is, for errors that do not know it."""
-        self._expansion.place = self._expansion.pointer(key)
+        self._expansion.at = self._expansion.first(key)
 
     def _add(self, key: NodeKey) -> Node:
         """Expand, measure and trim a node and all that it leads to."""
         growth = self._measuring = Measuring(self, self._make)
         self._measurer = get_ident()
         num_plans, num_array_plans = len(self._plans), len(self._array_plans)
+        limit = self._limits.timeout_s if self._deadline is None else self._deadline - monotonic()
         try:
-            with time_limit(self._limits.timeout_s):
+            with time_limit(limit):
                 growth.run(key)
             self._nodes |= growth.fresh
         except LanguageFuelError as error:
-            raise FuelError(f"the strings of a pattern or format: {error}", self._expansion.place) from error
+            raise FuelError(f"the strings of a pattern or format: {error}", self._expansion.at.pointer) from error
         except LanguageTimeError as error:
-            message = f"the compile took more than {self._limits.timeout_s} s (timeout_s)"
-            raise FuelError(message, self._expansion.place) from error
+            raise self._too_late() from error
         finally:
             self._measurer = self._measuring = None
             for plan in islice(self._plans.values(), num_plans, None):
@@ -235,9 +320,15 @@ class Nodes:
                 array_plan.settle()
         return self._nodes[key]
 
+    def _too_late(self) -> FuelError:
+        return FuelError(f"the compile took more than {self._limits.timeout_s} s (timeout_s)", self._expansion.at.pointer)
+
     def _make(self, key: NodeKey) -> Node:
+        known = self._unmeasured.get(key)
+        if known is not None:
+            return known
         if len(self._nodes) + len(self._measuring.fresh if self._measuring else ()) >= self._limits.max_nodes:
-            raise FuelError(f"more than {self._limits.max_nodes} nodes (max_nodes)", self._expansion.pointer(key))
+            raise FuelError(f"more than {self._limits.max_nodes} nodes (max_nodes)", self._expansion.first(key).pointer)
         name = self._expansion.bare_type(key)
         return self._bare(key, name) if name is not None else node_of(key, self._expansion.arms(key))
 
@@ -249,3 +340,12 @@ class Nodes:
             known.min_len = self.node_len(known)
             _BARE[name, self.notation] = known
         return Node(key, known.literals, known.numbers, known.strings, known.arrays, known.objects, known.arms, known.min_len)
+
+
+def _copied(schema: Any) -> Any:
+    """A copy of a schema object as `json.loads` gives it, for what is read later; None for anything else."""
+    try:
+        copy = marshal.loads(marshal.dumps(schema, 2)) if type(schema) is dict else None
+    except ValueError:  # values that are none of JSON, or too many levels
+        return None
+    return copy

@@ -25,7 +25,7 @@ def _visit(nodes: Nodes, key: NodeKey, path: str, above: tuple[NodeKey, ...], fo
     inside = (*above, key)
     for shape in nodes[key].objects:
         for name, member in shape.properties.items():
-            if not nodes[member].is_empty:
+            if not nodes.is_empty(member):
                 place = f"{path}/{escape(name)}"
                 found.setdefault(place)
                 _visit(nodes, member, place, inside, found)

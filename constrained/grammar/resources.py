@@ -49,6 +49,10 @@ class Resource:
     dynamic: dict[str, Place] = field(default_factory=dict)
 
 
+_DIALECTS = {uri: Dialect(draft) for uri, draft in DRAFTS.items()}
+_LATEST = Dialect(2020)
+
+
 class Library:
     """The main document and those that it refers to; a document is searched for anchors and ids when one is first asked for."""
 
@@ -58,7 +62,7 @@ class Library:
         self._unread: list[Place] = []
         self._added: set[str] = set()
         self._naming: set[str] = set()
-        self.root = self._add(Place("", schema, "", Dialect(2020)))
+        self.root = self._add(Place("", schema, "", _LATEST))
 
     def settle(self, place: Place) -> Place:
         """The same place with the dialect and the base URI that its own `$schema` and `$id` give it.
@@ -70,17 +74,17 @@ class Library:
     def _settled_by(self, place: Place, keyword: str | None) -> Place:
         """`settle` with the keyword of ids; None is the dialect's own."""
         contents = place.contents
-        if not isinstance(contents, Mapping):
+        if not isinstance(contents, (dict, Mapping)):  # the first is the fast one
             return place
         if "$schema" in contents:
-            place = place._replace(dialect=self._dialect(place))
+            place = Place(place.pointer, contents, place.base, self._dialect(place))
         keyword = keyword or place.dialect.id_keyword
         if keyword not in contents or (place.dialect.draft <= 7 and "$ref" in contents):
             return place
         name = contents[keyword]
         if not isinstance(name, str):
             raise SchemaError(f"{name!r} is not a URI", place.pointer, keyword)
-        return place._replace(base=urldefrag(urljoin(place.base, name)).url)
+        return Place(place.pointer, contents, urldefrag(urljoin(place.base, name)).url, place.dialect)
 
     def resource(self, base: str) -> Resource:
         """The resource whose URI is `base`, all its anchors read."""
@@ -121,8 +125,8 @@ class Library:
     def _dialect(self, place: Place) -> Dialect:
         given = place.contents["$schema"]
         name = given.rstrip("#") if isinstance(given, str) else ""
-        if name in DRAFTS:
-            return Dialect(DRAFTS[name])
+        if name in _DIALECTS:
+            return _DIALECTS[name]
         if name in self._naming:  # a metaschema that describes itself
             draft = dialects.draft_of_vocabularies(place.contents.get("$vocabulary"))
             if draft is not None:
@@ -148,8 +152,10 @@ class Library:
         """A new document: its root is a resource by its own URI and by the one that it was found under."""
         found_under = place.base
         place = self._settled_by(place, None)
-        self._resources.setdefault(place.base, Resource(place))
-        self._resources.setdefault(found_under, self._resources[place.base])
+        resource = self._resources.get(place.base)
+        if resource is None:
+            resource = self._resources[place.base] = Resource(place)
+        self._resources.setdefault(found_under, resource)
         self._unread.append(place)
         return place
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping
-from typing import Any, NamedTuple
+from typing import Any
 
 from referencing import Registry
 
@@ -20,19 +20,54 @@ __all__ = ["SchemaDocument", "Scope", "Subschema", "escape"]
 
 ANNOTATIONS = frozenset(("title", "description", "default", "examples", "$comment", "deprecated", "readOnly", "writeOnly"))
 
+_NO_DOCUMENTS: Registry[Any] = Registry()
+
 # For each dynamic anchor, the outermost resource beneath the main one that has it. Whatever the main resource has comes before.
 Scope = tuple[tuple[str, str], ...]
 
 
-class Subschema(NamedTuple):
-    """One schema object or boolean: what it asserts in its dialect, and where it is written."""
+Below = tuple["Subschema", tuple[str | int, ...], Any]  # a subschema to be: what it is below of, the path, its contents
 
-    id: int
-    pointer: str
-    contents: Any
-    draft: int
-    place: Place
-    scope: Scope
+
+class Subschema:
+    """One schema object or boolean: what it asserts in its dialect, and where it is written.
+
+    `place` and `pointer` are made when they are first asked for, where the subschema was given as `path` below `parent`.
+    """
+
+    __slots__ = ("_parent", "_path", "_place", "contents", "draft", "id", "scope")
+
+    def __init__(
+        self,
+        number: int,
+        contents: Any,
+        draft: int,
+        scope: Scope,
+        place: Place | None,
+        parent: Subschema | None = None,
+        path: tuple[str | int, ...] = (),
+    ) -> None:
+        self.id = number
+        self.contents = contents
+        self.draft = draft
+        self.scope = scope
+        self._place = place
+        self._parent = parent
+        self._path = path
+
+    @property
+    def place(self) -> Place:
+        """Where it is written."""
+        place = self._place
+        if place is None:
+            assert self._parent is not None
+            place = self._place = self._parent.place.below(*self._path, contents=self.contents)
+        return place
+
+    @property
+    def pointer(self) -> str:
+        """JSON Pointer of its place."""
+        return self.place.pointer
 
 
 class SchemaDocument:
@@ -43,13 +78,14 @@ class SchemaDocument:
     """
 
     def __init__(self, schema: Any, registry: Registry[Any] | None = None, *, nullable: bool = False) -> None:
-        self.subschemas: list[Subschema] = []
+        self._subschemas: list[Subschema | Below] = []
         self._nullable = nullable
         self._ids: dict[tuple[str, int, Scope], int] = {}
         self._references: dict[tuple[int, str], Subschema] = {}
+        self._found: dict[tuple[str, str], Place] = {}
         self._meanings: dict[int, int] = {}
         self._spoken: dict[tuple[str, str, Dialect, Scope], int] = {}
-        self._library = Library(schema, registry if registry is not None else Registry())
+        self._library = Library(schema, registry if registry is not None else _NO_DOCUMENTS)
         self.root = self._add(self._library.root, ())
 
     def child(self, parent: Subschema, *path: str | int, contents: Any) -> Subschema:
@@ -72,6 +108,28 @@ class SchemaDocument:
                 scope = self._entered(scope, place.base)
         return self._add(place, scope)
 
+    def subschema(self, number: int) -> Subschema:
+        """The subschema with an id."""
+        found = self._subschemas[number]
+        if type(found) is tuple:
+            parent, path, contents = found
+            found = self._subschemas[number] = Subschema(number, contents, parent.draft, parent.scope, None, parent, path)
+        return found  # type: ignore[return-value]
+
+    def below(self, parent: Subschema, *path: str | int, contents: Any) -> int:
+        """The id of a legal subschema below `parent` without a name or a dialect of its own, asked for once alone."""
+        self._subschemas.append((parent, path, contents))
+        return len(self._subschemas) - 1
+
+    def below_each(self, parent: Subschema, keyword: str, members: Mapping[str, Any]) -> dict[str, NodeKey]:
+        """The obligations to meet each of the legal subschemas that `keyword` gives by name; see `below`."""
+        subschemas = self._subschemas
+        keys: dict[str, NodeKey] = {}
+        for name, contents in members.items():
+            subschemas.append((parent, (keyword, name), contents))
+            keys[name] = (len(subschemas),) if contents is not True and contents else ()
+        return keys
+
     def made(self, parent: Subschema, *path: str | int, contents: Any) -> Subschema:
         """A subschema that nobody wrote, for what `parent` says at `path`; it means what it says in every dialect."""
         place = parent.place.below(*path, contents=contents)
@@ -86,7 +144,7 @@ class SchemaDocument:
 
     def obligation(self, signed: int) -> tuple[Subschema, bool]:
         """The subschema of an obligation, and whether it is to be met."""
-        return self.subschemas[abs(signed) - 1], signed > 0
+        return self.subschema(abs(signed) - 1), signed > 0
 
     def meaning(self, sub: Subschema) -> int:
         """The id of the first subschema that says the same, as far as texts without annotations show it."""
@@ -110,12 +168,22 @@ class SchemaDocument:
             raise SchemaError(f"a reference is a string, not {_type_name(ref)}", sub.pointer, keyword)
         if keyword == "$recursiveRef" and ref != "#":
             raise SchemaError(f"{ref!r} is not '#', the only recursive reference", sub.pointer, keyword)
-        place = self._library.find(sub.place, keyword, ref)
+        place = self._find(sub.place, keyword, ref)
         if keyword != "$ref":
             name = "" if keyword == "$recursiveRef" else ref.partition("#")[2] or None
             place = self._outermost(sub.scope, place, name)
         scope = sub.scope if place.base == sub.place.base else self._entered(sub.scope, place.base)
         return self._add(place, scope)
+
+    def _find(self, origin: Place, keyword: str, ref: str) -> Place:
+        """Where a reference leads to; looked up once for each resource where it stays in that."""
+        if not ref.startswith("#"):
+            return self._library.find(origin, keyword, ref)
+        name = (origin.base, ref)
+        known = self._found.get(name)
+        if known is None:
+            known = self._found[name] = self._library.find(origin, keyword, ref)
+        return known
 
     def _outermost(self, scope: Scope, place: Place, name: str | None) -> Place:
         """The place of the dynamic anchor `name` in the outermost resource that has it, if `place` is one of that name."""
@@ -140,7 +208,7 @@ class SchemaDocument:
         key = (place.pointer, id(contents), scope)
         known = self._ids.get(key)
         if known is not None:
-            return self.subschemas[known]
+            return self.subschema(known)
         if isinstance(contents, (dict, Mapping)):  # the first is the fast one
             for name in contents:
                 if not isinstance(name, str):
@@ -149,9 +217,9 @@ class SchemaDocument:
                 contents = self._asserted(place, contents)
         elif not isinstance(contents, bool):
             raise SchemaError(f"a schema is an object or a boolean, not {_type_name(contents)}", place.pointer)
-        sub = Subschema(len(self.subschemas), place.pointer, contents, place.dialect.draft, place, scope)
+        sub = Subschema(len(self._subschemas), contents, place.dialect.draft, scope, place)
         self._ids[key] = sub.id
-        self.subschemas.append(sub)
+        self._subschemas.append(sub)
         return sub
 
     def _asserted(self, place: Place, contents: Mapping[str, Any]) -> Mapping[str, Any]:

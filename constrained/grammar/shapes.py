@@ -116,6 +116,8 @@ class Layer:
 
     def of(self, matching: Set[Language]) -> NodeKey:
         """The obligations on a member whose key is in exactly the languages `matching`."""
+        if not self.patterns:
+            return self.additional
         found = [node for language, node in self.patterns if language in matching]
         return reduce(join, found) if found else self.additional
 
@@ -148,7 +150,7 @@ class ObjectShape:
     @property
     def has_classes(self) -> bool:
         """Whether keys that no property names may ask different things."""
-        return bool(self.clauses) or any(layer.patterns for layer in self.layers)
+        return bool(self.clauses or (self.layers and any(layer.patterns for layer in self.layers)))
 
     @property
     def languages(self) -> tuple[Language, ...]:
@@ -163,8 +165,8 @@ class ObjectShape:
 
     def of(self, matching: Set[Language]) -> NodeKey:
         """The obligations on a member that no property names and whose key is in exactly the languages `matching`."""
-        if not self.layers:
-            return ANYTHING
+        if len(self.layers) < 2:
+            return self.layers[0].of(matching) if self.layers else ANYTHING
         return reduce(join, (layer.of(matching) for layer in self.layers), ANYTHING)
 
     def meet(self, other: ObjectShape) -> ObjectShape:

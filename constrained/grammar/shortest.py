@@ -41,7 +41,7 @@ class Shortest:
 
     def _build(self, key: NodeKey, depth: int) -> bytes:
         node = self._nodes[key]
-        length = node.min_len
+        length = self._nodes.min_len(key)
         for literal in sorted(node.literals):
             if len(literal) == length:
                 return literal.encode()

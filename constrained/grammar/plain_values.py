@@ -1,0 +1,35 @@
+"""What checks of plain subschemas have in common: the way to a subschema, names of types, kinds of scalars."""
+
+from __future__ import annotations
+
+from typing import Any
+
+# A subschema on the way down: its contents, the one that it was come from (None: the root), and the path from there.
+Step = tuple[Any, "Step | None", tuple[str | int, ...]]
+
+LARGEST = 10**15  # whole numbers up to here have a plain numeral
+
+KINDS: dict[str, str] = {
+    "null": "null",
+    "boolean": "boolean",
+    "integer": "number",
+    "number": "number",
+    "string": "string",
+    "array": "array",
+    "object": "object",
+}
+_NAMES = {str}
+
+
+def are_names(values: list[Any]) -> bool:
+    """Whether all values are strings."""
+    return not values or set(map(type, values)) == _NAMES
+
+
+def kind_of(value: Any) -> str | None:
+    """The kind of a scalar; None for any other value, and for what may have no spelling."""
+    if type(value) is str:
+        return "string" if value.isascii() or value.isprintable() else None
+    if type(value) is int:
+        return "number" if -LARGEST < value < LARGEST else None
+    return "null" if value is None else "boolean" if type(value) is bool else None
