@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import uuid
 
 from hypothesis import given
@@ -33,7 +34,7 @@ def test_escaped_tokens_make_a_pointer(tokens: list[str]) -> None:
 
 @given(st.text("~012/#a"))
 def test_a_tilde_is_followed_by_0_or_1(text: str) -> None:
-    bare = text.replace("~0", "").replace("~1", "")
+    bare = re.sub("~[01]", "", text)
     assert holds(POINTER, text) == ("~" not in bare and (not text or text.startswith("/")))
 
 
