@@ -25,6 +25,12 @@ class Emptiness(Protocol):
     def opposite(self, key: NodeKey) -> NodeKey | None:
         """The complement of a node, where that is one constant."""
 
+    def left_out(self, key: NodeKey) -> str | None:
+        """The canonical text of that constant."""
+
+    def none_of(self, values: tuple[str, ...]) -> NodeKey:
+        """The node of all values but those with these canonical texts."""
+
 
 class Clauses(Generic[L]):
     """The clauses of one shape, with their literals by number."""
@@ -53,7 +59,8 @@ class Clauses(Generic[L]):
         any more when its claim is not made.
         """
         found: dict[tuple[NodeKey, tuple[Clause, ...]], None] = {}
-        pending = [(0, node, owed)]
+        literals, begun = self._by_constant(nodes, literals, node, owed, is_lost)
+        pending = [(0, here, left) for here, left in begun]
         while pending:
             index, here, open_ = pending.pop()
             if nodes.is_empty(here):
@@ -76,6 +83,40 @@ class Clauses(Generic[L]):
             settled = tuple(clause for clause in open_ if number not in clause) if number > 0 else open_
             pending.append((index + 1, claimed, settled))
         return list(found)
+
+    def _by_constant(
+        self,
+        nodes: Emptiness,
+        literals: tuple[int, ...],
+        node: NodeKey,
+        owed: tuple[Clause, ...],
+        is_lost: Callable[[int], bool],
+    ) -> tuple[tuple[int, ...], list[tuple[NodeKey, tuple[Clause, ...]]]]:
+        """The literals that each leave one constant out, settled together: the member is one of the constants, or none of them.
+
+        Returns the other literals, and what the member may be with what is then owed.
+        """
+        owing = {literal for clause in owed for literal in clause}
+        constants: dict[str, list[int]] = {}
+        for number in literals:
+            if number > 0 and number in owing:
+                text = nodes.left_out(self.literals[number - 1].node)
+                if text is not None:
+                    constants.setdefault(text, []).append(number)
+        if len(constants) < 2:
+            return literals, [(node, owed)]
+        grouped = {number for numbers in constants.values() for number in numbers}
+        settled = tuple(clause for clause in owed if grouped.isdisjoint(clause))
+        found = [(join(node, nodes.none_of(tuple(sorted(constants)))), settled)]
+        for numbers in constants.values():
+            others, lost = grouped.difference(numbers), [number for number in numbers if is_lost(number)]
+            left = tuple(clause for clause in owed if others.isdisjoint(clause))
+            if lost:
+                left = tuple(tuple(one for one in clause if one not in lost) for clause in left)
+            other = nodes.opposite(self.literals[numbers[0] - 1].node)
+            if all(left) and other is not None:
+                found.append((join(node, other), left))
+        return tuple(number for number in literals if number not in grouped), found
 
 
 def holds_at_end(clause: Clause) -> bool:

@@ -51,6 +51,7 @@ class Expansion:
         self._open: set[tuple[int, bool, Tracking]] = set()
         self._unions: dict[int, tuple[NodeKey, ...]] = {}
         self._constants: dict[tuple[int, str, str], Subschema] = {}
+        self._listed: set[int] = set()  # the subschemas that were made of values
         self._notation = notation
 
     @cached_property
@@ -85,6 +86,14 @@ class Expansion:
         )
         return (-key[0],) if is_constant else None
 
+    def left_out(self, key: NodeKey) -> str | None:
+        """The canonical text of the one value that a node leaves out; None for any other node."""
+        opposite = self.opposite(key)
+        if opposite is None:
+            return None
+        contents = self.document.subschema(opposite[0] - 1).contents
+        return texts.canonical(contents["const"] if "const" in contents else contents["enum"][0])
+
     def one_of(self, values: tuple[str, ...]) -> NodeKey:
         """The node of the values with these canonical texts."""
         return self.document.key(self._constant_schema({"enum": [texts.parsed(value) for value in values]}, values))
@@ -92,7 +101,8 @@ class Expansion:
     def _constant_schema(self, contents: Any, name: tuple[str, ...] = ()) -> Subschema:
         place = (self.document.root.id, "", json.dumps(name) if name else str(contents))
         if place not in self._constants:
-            self._constants[place] = self.document.made(self.document.root, contents=contents)
+            self._constants[place] = made = self.document.made(self.document.root, contents=contents)
+            self._listed.add(made.id)
         return self._constants[place]
 
     # -- what the rules ask for
@@ -108,6 +118,9 @@ class Expansion:
 
     def constant(self, sub: Subschema, keyword: str, value: Any, meets: bool = True) -> NodeKey:
         """The obligation to equal `value`, as a subschema of its own, or not to."""
+        if sub.id in self._listed:  # made for some values: their parts are those of what is made for others
+            made = self._constant_schema({"enum": [value]}, (texts.canonical(value),))
+            return self.document.key(made, meets)
         name = (sub.id, keyword, texts.canonical(value))
         if name not in self._constants:
             self._constants[name] = self.document.made(sub, keyword, contents={"enum": [value]})

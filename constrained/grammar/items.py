@@ -35,6 +35,9 @@ class Values(Protocol):
     def opposite(self, key: NodeKey) -> NodeKey | None:
         """The complement of a node, where that is one constant."""
 
+    def left_out(self, key: NodeKey) -> str | None:
+        """The canonical text of that constant."""
+
     def one_of(self, values: tuple[str, ...]) -> NodeKey:
         """The node of the values with these canonical texts."""
 

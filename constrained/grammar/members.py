@@ -39,6 +39,12 @@ class Lengths(Protocol):
     def opposite(self, key: NodeKey) -> NodeKey | None:
         """The complement of a node, where that is one constant."""
 
+    def left_out(self, key: NodeKey) -> str | None:
+        """The canonical text of that constant."""
+
+    def none_of(self, values: tuple[str, ...]) -> NodeKey:
+        """The node of all values but those with these canonical texts."""
+
 
 @dataclass(frozen=True, slots=True)
 class Progress:

@@ -164,6 +164,10 @@ class Nodes:
         """The complement of a node that is all values but one; None for any other node."""
         return self._expansion.opposite(key)
 
+    def left_out(self, key: NodeKey) -> str | None:
+        """The canonical text of the one value that a node leaves out; None for any other node."""
+        return self._expansion.left_out(key)
+
     def one_of(self, values: tuple[str, ...]) -> NodeKey:
         """The node of the values with these canonical texts."""
         return self._expansion.one_of(values)
