@@ -30,6 +30,7 @@ from constrained.automaton.frames import (
 )
 from constrained.automaton.lexemes import PlainKey, PlainLexemes
 from constrained.automaton.listed import Listed
+from constrained.automaton.next_items import Opening
 from constrained.automaton.tables import (
     AFTER,
     ANY_TAG,
@@ -422,15 +423,32 @@ class Locals:
         here = self._states[local]
         return isinstance(here, ArrayNext) and self.array_plans[here.plan].awaits_value(here.standing)
 
-    def takes_any_string_next(self, local: int) -> bool:
-        """Whether a local state is behind an item, and the next one may be any string but finitely many (see `next_items`)."""
+    def opening_next(self, local: int) -> Opening | None:
+        """What may be begun of the next item, behind an item: whatever values there were before, it can be ended.
+
+        None where that is not known, or where no item ends at the local state.
+        """
         here = self._states[local]
         if not isinstance(here, ArrayNext):
-            return False
+            return None
         shape = self.array_plans[here.plan].shape
         if shape.prefix or shape.contains or shape.clauses or shape.repeats:
-            return False
-        return any(s.values is None and s.language is None and s.max_len >= UNBOUNDED for s in self._nodes[shape.rest].strings)
+            return None
+        return self._opening(shape.rest, len(here.standing.values) + 3)
+
+    def _opening(self, rest: NodeKey, limit: int) -> Opening | None:
+        """By the node of the items, of which there are no more than `limit`, an empty object among them."""
+        node = self._nodes[rest]
+        if any(s.values is None and s.language is None and s.max_len >= UNBOUNDED for s in node.strings):
+            return Opening.STRING
+        if self._nodes.values(rest, limit) is not None:
+            return None
+        is_object = not (node.literals or node.numbers or node.strings or node.arrays)
+        return Opening.OBJECT if is_object else Opening.NOTHING
+
+    def ends_member(self, local: int) -> bool:
+        """Whether a local state is behind a member of an object."""
+        return isinstance(self.state(local), ObjectNext)
 
     def with_value(self, local: int, value: str) -> int | None:
         """The local state of the next item, when the one just read has this value; None where no item may follow."""

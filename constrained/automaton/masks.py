@@ -179,11 +179,17 @@ class Masks:
             joining.pour(scratch.address, part, REPLACED)
 
     def _unsure(self, thread: Thread, row: ThreadRow) -> list[Int32]:
-        """The tokens of a thread that must be asked one by one; not those that begin an item which may be any string."""
-        lex, esc, local = thread[0], thread[1], thread[4]
-        if not row.notes.asks or esc or not self._automaton.locals.takes_any_string_next(local):
+        """The tokens of a thread that must be asked one by one; not those that at most begin an item which can be ended."""
+        lex, esc, _, _, local, cell = thread
+        if not row.notes.asks or esc:
             return row.notes.unsure
-        clear = self._shared.next_items.of(in_string=lex >= strings.FREE)
+        locals_, in_string, in_object = self._automaton.locals, lex >= strings.FREE, False
+        opening = locals_.opening_next(local)
+        if opening is None and locals_.ends_member(local):
+            opening, in_object = locals_.opening_next(self._automaton.cells.local(cell)), True
+        if opening is None:
+            return row.notes.unsure
+        clear = self._shared.next_items.of(opening, in_string=in_string, in_object=in_object)
         return [tokens[~clear[tokens]] for tokens in row.notes.unsure]
 
     def _seen_keys(self, thread: Thread, row: ThreadRow, prefix: bytes, unsure: list[Int32]) -> list[Int32]:

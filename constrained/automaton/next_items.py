@@ -1,38 +1,48 @@
-"""Tokens that end an item of an array and at most begin the next one, a string, without ending that too.
+"""Tokens that end an item of an array and at most begin the next one.
 
 Where items must differ, what follows a comma depends on the value before it, so tokens that hold a comma are asked one by one.
-These need not be where the next item may be any string: however many values it must not equal, what is begun can be ended.
+These need not be where the next item may be so many values that the array cannot hold all of them: what is begun can be ended.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from enum import Enum
 
 import numpy as np
 from numpy.typing import NDArray
 
-_REST = rb'[ \t\n\r]*,[ \t\n\r]*(?:"(?:[^"\\]|\\.)*\\?)?'
-_IN_STRING = re.compile(rb'(?:[^"\\]|\\.)*"' + _REST, re.DOTALL)
-_BEHIND = re.compile(rb'[^"\[\]{},]*' + _REST, re.DOTALL)
+_GAP = rb"[ \t\n\r]*"
+# How an item ends, seen from inside a string (outside an escape) and from elsewhere; one that is an object ends with a brace.
+_IN_STRING, _ELSEWHERE = rb'(?:[^"\\]|\\.)*"', rb'[^"\[\]{},]*'
+_BRACE, _COMMA = _GAP + rb"\}", _GAP + rb"," + _GAP
+
+
+class Opening(Enum):
+    """What a token may begin behind the comma."""
+
+    NOTHING = b""
+    STRING = rb'(?:"(?:[^"\\]|\\.)*\\?)?'
+    OBJECT = rb"(?:\{" + _GAP + rb'"?)?'
 
 
 class NextItems:
-    """The tokens of a vocabulary seen from inside a string (outside an escape) and from elsewhere, as booleans by token."""
+    """The tokens of a vocabulary, as booleans by token."""
 
     def __init__(self, token_bytes: Sequence[bytes]) -> None:
-        with_comma = [index for index, token in enumerate(token_bytes) if b"," in token]
-        self._in_string, self._behind = (
-            _among(len(token_bytes), [index for index in with_comma if pattern.fullmatch(token_bytes[index])])
-            for pattern in (_IN_STRING, _BEHIND)
-        )
+        self._token_bytes = token_bytes
+        self._with_comma = [index for index, token in enumerate(token_bytes) if b"," in token]
+        self._found: dict[tuple[bool, bool, Opening], NDArray[np.bool_]] = {}
 
-    def of(self, *, in_string: bool) -> NDArray[np.bool_]:
-        """Which tokens they are."""
-        return self._in_string if in_string else self._behind
-
-
-def _among(size: int, indexes: list[int]) -> NDArray[np.bool_]:
-    found = np.zeros(size, np.bool_)
-    found[indexes] = True
-    return found
+    def of(self, opening: Opening, *, in_string: bool, in_object: bool = False) -> NDArray[np.bool_]:
+        """Which tokens they are, from inside a string or from elsewhere, of an item or of an object that is the item."""
+        place = (in_string, in_object, opening)
+        found = self._found.get(place)
+        if found is None:
+            ending = (_IN_STRING if in_string else _ELSEWHERE) + (_BRACE if in_object else b"")
+            pattern = re.compile(ending + _COMMA + opening.value, re.DOTALL)
+            found = np.zeros(len(self._token_bytes), np.bool_)
+            found[[index for index in self._with_comma if pattern.fullmatch(self._token_bytes[index])]] = True
+            self._found[place] = found
+        return found
