@@ -160,13 +160,18 @@ class Plainness:
 
     def _subschema(self, step: Step) -> Subschema:
         """The subschema at the end of a way down."""
-        contents, above, path = step
-        if above is None:
-            return self.document.root
-        parent = self._subschema(above)
-        if path[0] == "$ref":
-            return self.document.refer(parent, "$ref")
-        return self.document.child(parent, *path, contents=contents)
+        way: list[Step] = []
+        here: Step | None = step
+        while here is not None and here[1] is not None:
+            way.append(here)
+            here = here[1]
+        sub = self.document.root
+        for contents, _, path in reversed(way):
+            if path[0] == "$ref":
+                sub = self.document.refer(sub, "$ref")
+            else:
+                sub = self.document.child(sub, *path, contents=contents)
+        return sub
 
 
 def _is_named(step: Step, named: set[int]) -> bool:
