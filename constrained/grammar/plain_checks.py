@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from constrained.grammar import keywords, plain_patterns, plain_unions
 from constrained.grammar.formats import FORMATS
 from constrained.grammar.language import Language
-from constrained.grammar.plain_values import KINDS, LARGEST, Step, are_names, kind_of
+from constrained.grammar.plain_values import KINDS, LARGEST, Step, are_names, can_be_said, kind_of
 from constrained.grammar.schema import ANNOTATIONS
 from constrained.grammar.string_sets import UNBOUNDED
 
@@ -49,6 +49,8 @@ def _members(proof: Plainness, contents: dict[str, Any], step: Step) -> bool:
     names: list[str] = contents.get("required", _NO_NAMES)
     others = contents.get("additionalProperties", True)
     if type(members) is not dict or type(names) is not list or not are_names(names) or set(map(type, members)) - _NAMES:
+        return False
+    if not can_be_said((*members, *names)):
         return False
     if "patternProperties" in contents and not _is_plain_class(proof, contents["patternProperties"], members, step):
         return False
