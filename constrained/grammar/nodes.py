@@ -143,6 +143,10 @@ class Nodes:
                 return True
         return self.min_len(key) >= INFINITE
 
+    def are_plain(self, keys: list[NodeKey]) -> bool:
+        """Whether it is known without a look at each that no node is empty."""
+        return self._plain_keys.issuperset(keys)
+
     def _expand(self, key: NodeKey) -> Node:
         """A plain node, not measured."""
         plain = self._expansion.plain
