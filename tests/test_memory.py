@@ -125,10 +125,11 @@ def test_a_grammar_goes_with_its_last_matcher() -> None:
     for byte in b'{"a": ["x", "y"], "b": {"c": [1]}, "d": 2}':
         running.mask_row()
         assert running.accept_bytes(bytes([byte]))
-    automaton = weakref.ref(running._engine.automaton)
+    automaton, nodes = weakref.ref(running._engine.automaton), weakref.ref(vars(grammar)["_nodes"])
     gc.disable()
     try:
         del grammar, running
         assert automaton() is None
+        assert nodes() is None
     finally:
         gc.enable()

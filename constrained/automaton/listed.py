@@ -27,7 +27,7 @@ class Listed:
     def __init__(self, plan: ObjectPlan, plan_index: int, first: int) -> None:
         self._plan, self.plan_index, self.first = plan, plan_index, first
         self._num_each = len(plan.names) + 1
-        self.has_free = plan.is_alive(FREE_TAG)
+        self.has_free = plan.alive[FREE_TAG]
 
     def __len__(self) -> int:
         return NUM_KINDS * self._num_each
@@ -55,7 +55,8 @@ class Listed:
 
     def alive(self, first: int, last: int) -> tuple[int, ...]:
         """The tags from `first` to `last` that some value can fill."""
-        return tuple(tag for tag in range(first, last + 1) if self._plan.is_alive(tag))
+        alive = self._plan.alive
+        return tuple(tag for tag in range(first, last + 1) if alive[tag])
 
     def lay_out(self, info: Table, tags: Table, entry: int, rows: tuple[int, ...], open_row: int) -> None:
         """Write the places into the table of local states, and where keys lead into that of tags.
@@ -65,8 +66,7 @@ class Listed:
         come, are left to be made.
         """
         plan, size = self._plan, self._num_each
-        flags = [ALIVE * self.has_free]
-        flags += [ALIVE * plan.is_alive(tag) + REQUIRED * plan.is_required(tag) for tag in range(1, size)]
+        flags = [ALIVE * is_alive + REQUIRED * must for is_alive, must in zip(plan.alive, (False, *plan.required), strict=True)]
         info.reserve(len(self))
         tags.reserve(2 * size)
         _lay_out(info.array, tags.array, np.array(flags, np.int32), self.first, tags.size, entry, *rows, open_row)

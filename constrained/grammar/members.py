@@ -36,6 +36,9 @@ class Lengths(Protocol):
     def is_empty(self, key: NodeKey) -> bool:
         """Whether no value meets the node."""
 
+    def are_plain(self, keys: list[NodeKey]) -> bool:
+        """Whether it is known without a look at each that no node is empty."""
+
     def opposite(self, key: NodeKey) -> NodeKey | None:
         """The complement of a node, where that is one constant."""
 
@@ -122,6 +125,7 @@ class ObjectPlan:
         self._last_required = len(self.names) - 1 - self._required[::-1].index(True) if True in self._required else -1
         self._counts = shape.max_members < UNBOUNDED or shape.min_members > len(required)
         self.start = Progress(owed=self._clauses.all) if self._clauses.all else _START
+        self._alive: list[bool] | None = None
         self._sequel: list[list[tuple[NodeKey, Progress]] | None] = [None] * len(self._node_by_tag)
         self._claims_memo: dict[tuple[tuple[Clause, ...], int], list[Claim]] = {}
         self._choices_memo: dict[tuple[Progress, int], list[tuple[NodeKey, Progress]]] = {}
@@ -155,13 +159,23 @@ class ObjectPlan:
         """The properties, then the classes of all other keys."""
         return (key for key in (*self._keys_by_tag[1:], self._keys_by_tag[FREE]) if key is not None)
 
-    def is_alive(self, tag: int) -> bool:
-        """Whether some value can be that of a key with `tag`, where there is such a key."""
-        return (tag != FREE or self._has_free) and not self._nodes.is_empty(self._node_by_tag[tag])
+    @property
+    def alive(self) -> list[bool]:
+        """By tag, whether some value can be that of such a key, where there is one."""
+        if self._alive is not None:
+            return self._alive
+        free, *names = self._node_by_tag
+        is_empty = self._nodes.is_empty
+        found = [self._has_free and not is_empty(free)]
+        found += [True] * len(names) if self._nodes.are_plain(names) else [not is_empty(node) for node in names]
+        if self._settled:
+            self._alive = found
+        return found
 
-    def is_required(self, tag: int) -> bool:
-        """Whether the property with `tag` must be there."""
-        return self._required[tag - 1]
+    @property
+    def required(self) -> list[bool]:
+        """By position, whether a property must be there."""
+        return self._required
 
     def node(self, tag: int) -> NodeKey:
         """What the value of a key with `tag` must meet."""
@@ -183,11 +197,11 @@ class ObjectPlan:
         """The tags of the properties that may come next; in the order of the schema no further than the next required one."""
         if not self.is_sequence:
             return list(self._candidates(progress))
-        found, is_empty, nodes = [], self._nodes.is_empty, self._node_by_tag
+        found, alive, required = [], self.alive, self._required
         for index in range(progress.position, len(self.names)):
-            if not is_empty(nodes[index + 1]):
+            if alive[index + 1]:
                 found.append(index + 1)
-            if self._required[index]:
+            if required[index]:
                 break
         return found
 
@@ -201,7 +215,7 @@ class ObjectPlan:
     def may_add(self, progress: Progress) -> bool:
         """Whether a free key may come next."""
         if self.is_sequence:
-            return progress.position > self._last_required and not self._nodes.is_empty(self._node_by_tag[FREE])
+            return progress.position > self._last_required and self.alive[FREE]
         return self._has_free and self._is_past(progress) and self._has_choice(progress, FREE)
 
     def open_classes(self, progress: Progress) -> list[tuple[int, Language]]:
@@ -217,11 +231,11 @@ class ObjectPlan:
         if not self.is_sequence:
             may_name = next(self._candidates(progress), None) is not None
             return may_name or self.may_add(progress) or bool(self.open_classes(progress))
-        is_empty, nodes = self._nodes.is_empty, self._node_by_tag
+        alive, required = self.alive, self._required
         for index in range(progress.position, len(self.names)):
-            if not is_empty(nodes[index + 1]):
+            if alive[index + 1]:
                 return True
-            if self._required[index]:
+            if required[index]:
                 return False
         return self.may_add(progress)
 
@@ -261,8 +275,8 @@ class ObjectPlan:
 
     def free_tags(self) -> dict[str, int]:
         """The tag of each property that some value can fill."""
-        is_empty, nodes = self._nodes.is_empty, self._node_by_tag
-        return {name: tag for tag, name in enumerate(self.names, 1) if not is_empty(nodes[tag])}
+        alive = self.alive
+        return {name: tag for tag, name in enumerate(self.names, 1) if alive[tag]}
 
     def _left(self, progress: Progress) -> Iterator[int]:
         if not self._any_order:

@@ -94,7 +94,8 @@ class Nodes:
             if isinstance(error.__cause__, LanguageTimeError):
                 raise
             return False  # the exact way meets faults in an order of its own
-        return is_plain and plainness.num_subschemas + len(self._nodes) <= self._limits.max_nodes
+        # A subschema may get two nodes: one below a plain one, one below what was measured.
+        return is_plain and 2 * (plainness.num_subschemas + len(self._nodes)) <= self._limits.max_nodes
 
     def __getitem__(self, key: NodeKey) -> Node:
         """The node of `key`; one that was not met before is expanded.
@@ -107,7 +108,9 @@ class Nodes:
         if found is None:
             with self._lock:
                 is_plain = not self.is_empty(key) and key in self._plain_keys
-                found = self._nodes.get(key) or (self._expand(key) if is_plain else self._add(key))
+                found = self._nodes.get(key) or self._unmeasured.get(key)
+                if found is None:
+                    found = self._expand(key) if is_plain else self._add(key)
         return found
 
     def has(self, key: NodeKey) -> bool:
@@ -140,6 +143,10 @@ class Nodes:
                 return True
         return self.min_len(key) >= INFINITE
 
+    def are_plain(self, keys: list[NodeKey]) -> bool:
+        """Whether it is known without a look at each that no node is empty."""
+        return self._plain_keys.issuperset(keys)
+
     def _expand(self, key: NodeKey) -> Node:
         """A plain node, not measured."""
         plain = self._expansion.plain
@@ -158,7 +165,8 @@ class Nodes:
 
     def negated(self, key: NodeKey) -> NodeKey:
         """The complement of a node that is one obligation, or none."""
-        return self._expansion.negated(key)
+        with self._lock:
+            return self._expansion.negated(key)
 
     def opposite(self, key: NodeKey) -> NodeKey | None:
         """The complement of a node that is all values but one; None for any other node."""
@@ -170,7 +178,8 @@ class Nodes:
 
     def one_of(self, values: tuple[str, ...]) -> NodeKey:
         """The node of the values with these canonical texts."""
-        return self._expansion.one_of(values)
+        with self._lock:
+            return self._expansion.one_of(values)
 
     def none_of(self, values: tuple[str, ...]) -> NodeKey:
         """The node of all values but those with these canonical texts."""
@@ -214,7 +223,8 @@ class Nodes:
         seen: set[int] = set()
         while sub.id not in seen and not isinstance(sub.contents, bool) and set(sub.contents) == {"$ref"}:
             seen.add(sub.id)
-            sub = self.document.refer(sub, "$ref")
+            with self._lock:
+                sub = self.document.refer(sub, "$ref")
         return sub
 
     def is_alive(self, arm: Arm) -> bool:

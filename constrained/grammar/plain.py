@@ -22,6 +22,7 @@ from constrained.grammar.schema import SchemaDocument, Subschema
 from constrained.options import CompileOptions
 
 MAX_DEPTH = 16  # subschemas that a value must meet, one inside or beside the other
+CLOCK = 64  # how many subschemas wait, or a multiple of it, whenever the time is asked
 FEWEST_DIGITS = 20  # of a whole number, which a proof counts on
 
 
@@ -69,7 +70,7 @@ class Plainness:
         is_plain = self.is_plain((root, None, ()))
         queue = self.queue
         while is_plain:
-            if monotonic() > deadline:
+            if not len(queue) % CLOCK and monotonic() > deadline:
                 raise LanguageTimeError
             if not queue:
                 break
@@ -98,18 +99,23 @@ class Plainness:
         name = id(contents)
         if name in self.plain or contents is True:
             return True
-        if type(contents) is not dict or name in self._others or name in self._open or len(self._open) > MAX_DEPTH:
-            return False
-        asked = questions(tuple(contents), self.draft)
+        asked = questions(tuple(contents), self.draft) if type(contents) is dict else None
         if asked is None or (asked.may_be_named and step[1] is not None and not self._may_be_named(contents)):
             return False
-        if asked.checks:
-            self._open.add(name)
+        if asked.goes_down:
+            open_ = self._open
+            if name in self._others or name in open_ or len(open_) > MAX_DEPTH:
+                return False
+            open_.add(name)
             for check in asked.checks:
                 if not check(self, contents, step):
-                    self._open.discard(name)
+                    open_.discard(name)
                     return False
-            self._open.discard(name)
+            open_.discard(name)
+        else:
+            for check in asked.checks:
+                if not check(self, contents, step):
+                    return False
         self.plain.add(name)
         return True
 
@@ -154,13 +160,18 @@ class Plainness:
 
     def _subschema(self, step: Step) -> Subschema:
         """The subschema at the end of a way down."""
-        contents, above, path = step
-        if above is None:
-            return self.document.root
-        parent = self._subschema(above)
-        if path[0] == "$ref":
-            return self.document.refer(parent, "$ref")
-        return self.document.child(parent, *path, contents=contents)
+        way: list[Step] = []
+        here: Step | None = step
+        while here is not None and here[1] is not None:
+            way.append(here)
+            here = here[1]
+        sub = self.document.root
+        for contents, _, path in reversed(way):
+            if path[0] == "$ref":
+                sub = self.document.refer(sub, "$ref")
+            else:
+                sub = self.document.child(sub, *path, contents=contents)
+        return sub
 
 
 def _is_named(step: Step, named: set[int]) -> bool:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from constrained.grammar import keywords, plain_patterns, plain_unions
 from constrained.grammar.formats import FORMATS
 from constrained.grammar.language import Language
-from constrained.grammar.plain_values import KINDS, LARGEST, Step, are_names, kind_of
+from constrained.grammar.plain_values import KINDS, LARGEST, Step, are_names, can_be_said, kind_of
 from constrained.grammar.schema import ANNOTATIONS
 from constrained.grammar.string_sets import UNBOUNDED
 
@@ -49,6 +49,8 @@ def _members(proof: Plainness, contents: dict[str, Any], step: Step) -> bool:
     names: list[str] = contents.get("required", _NO_NAMES)
     others = contents.get("additionalProperties", True)
     if type(members) is not dict or type(names) is not list or not are_names(names) or set(map(type, members)) - _NAMES:
+        return False
+    if not can_be_said((*members, *names)):
         return False
     if "patternProperties" in contents and not _is_plain_class(proof, contents["patternProperties"], members, step):
         return False
@@ -219,6 +221,9 @@ _CHECKS: dict[str, Check] = {
 }
 
 
+_ALONE = frozenset((_type, _length, _pattern, _format, _range, _values))  # these look at nothing below
+
+
 @lru_cache(maxsize=8)
 def _asserting(draft: int) -> frozenset[str]:
     """The keywords that assert something in a draft; all others say nothing of values."""
@@ -227,9 +232,10 @@ def _asserting(draft: int) -> frozenset[str]:
 
 
 class Questions(NamedTuple):
-    """What to ask of a subschema: checks, and whether it may have a dialect or a URI of its own."""
+    """What to ask of a subschema; whether that looks at others too, and whether it may have a dialect or a URI of its own."""
 
     checks: tuple[Check, ...]
+    goes_down: bool
     may_be_named: bool
 
 
@@ -240,12 +246,13 @@ def questions(names: tuple[str, ...], draft: int) -> Questions | None:
         return None
     may_be_named = "$schema" in names or ("id" if draft == 4 else "$id") in names
     if draft <= 7 and "$ref" in names:
-        return Questions((plain_unions.ref,), may_be_named)
+        return Questions((plain_unions.ref,), True, may_be_named)
     asserting = _asserting(draft)
     found = [_CHECKS.get(name) for name in names if name in asserting and name != "additionalItems"]
     if None in found:
         return None
-    return Questions(tuple(dict.fromkeys(check for check in found if check is not None)), may_be_named)
+    checks = tuple(dict.fromkeys(check for check in found if check is not None))
+    return Questions(checks, not _ALONE.issuperset(checks), may_be_named)
 
 
 @lru_cache(maxsize=4096)

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Set
 from itertools import combinations
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from constrained.grammar.plain_values import KINDS, Step, are_names, kind_of
+from constrained.grammar.plain_values import KINDS, Step, are_names, can_be_said, kind_of
 
 if TYPE_CHECKING:
     from constrained.grammar.plain import Plainness
@@ -167,6 +167,8 @@ def _collect(proof: Plainness, step: Step, properties: dict[str, Step], required
     if type(own) is not dict or type(names) is not list or not are_names(names) or not are_names(list(own)):
         return False
     if type(members) is not list or not own.keys().isdisjoint(properties):
+        return False
+    if not can_be_said((*own, *names)):
         return False
     properties.update((name, (member, step, ("properties", name))) for name, member in own.items())
     required.update(names)

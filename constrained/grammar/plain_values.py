@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 # A subschema on the way down: its contents, the one that it was come from (None: the root), and the path from there.
@@ -26,10 +27,16 @@ def are_names(values: list[Any]) -> bool:
     return not values or set(map(type, values)) == _NAMES
 
 
+def can_be_said(texts: Iterable[str]) -> bool:
+    """Whether it is plain that JSON can say all these: that no surrogate is alone."""
+    text = "".join(texts)
+    return text.isascii() or text.isprintable()
+
+
 def kind_of(value: Any) -> str | None:
     """The kind of a scalar; None for any other value, and for what may have no spelling."""
     if type(value) is str:
-        return "string" if value.isascii() or value.isprintable() else None
+        return "string" if can_be_said((value,)) else None
     if type(value) is int:
         return "number" if -LARGEST < value < LARGEST else None
     return "null" if value is None else "boolean" if type(value) is bool else None

@@ -58,10 +58,15 @@ class Subschema:
     @property
     def place(self) -> Place:
         """Where it is written."""
-        place = self._place
-        if place is None:
-            assert self._parent is not None
-            place = self._place = self._parent.place.below(*self._path, contents=self.contents)
+        below: list[Subschema] = []
+        here = self
+        while here._place is None:
+            assert here._parent is not None
+            below.append(here)
+            here = here._parent
+        place = here._place
+        for sub in reversed(below):
+            place = sub._place = place.below(*sub._path, contents=sub.contents)
         return place
 
     @property

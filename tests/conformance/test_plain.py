@@ -189,6 +189,22 @@ def test_what_is_read_later_is_a_copy() -> None:
     assert nodes[b].strings[0].values == frozenset(("x",))
 
 
+def test_deep_schemas() -> None:
+    leaf: Any = {"type": "string", "pattern": "a(?=b)"}
+    for required in ([], ["a"]):
+        schema = leaf
+        for _ in range(900):
+            schema = {"type": "object", "properties": {"a": schema}, "required": required}
+        nodes = Nodes(schema, CompileOptions())
+        key = nodes.root
+        for _ in range(900):
+            [key] = nodes[key].objects[0].properties.values()
+        sub = nodes.subschema(key)
+        assert sub is not None
+        assert sub.pointer == "/properties/a" * 900
+        assert nodes.min_len(nodes.root) == (2 if not required else 4 + 900 * 6)
+
+
 def test_a_plain_schema_is_not_measured_before_somebody_asks() -> None:
     nodes = Nodes({"type": "object", "properties": {"a": {"type": "string"}}, "required": ["a"]}, CompileOptions())
     assert not nodes.has(nodes.root)

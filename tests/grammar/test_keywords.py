@@ -401,6 +401,23 @@ def test_what_nothing_satisfies(schema: Any) -> None:
         grammar_of(schema)
 
 
+@pytest.mark.parametrize(
+    ("schema", "keyword"),
+    [
+        ({"type": "object", "properties": {"\ud800": {}}}, "properties"),
+        ({"type": "object", "required": ["\ud800"]}, "required"),
+        ({"type": "object", "dependentRequired": {"a": ["\ud800"]}}, "dependentRequired"),
+        ({"enum": ["\ud800"]}, "enum"),
+        ({"const": {"\ud800": 1}}, "const"),
+        ({"allOf": [{"type": "object", "properties": {"\udfff": {}}}, {"type": "object"}]}, "properties"),
+    ],
+)
+def test_what_no_json_text_can_say_is_refused(schema: Any, keyword: str) -> None:
+    with pytest.raises(SchemaError, match="lone surrogate") as caught:
+        grammar_of(schema)
+    assert caught.value.keyword == keyword
+
+
 def test_integers_of_draft_4_are_written_without_a_point() -> None:
     old = {"$schema": DRAFT_4, "type": ["integer", "string"], "maximum": 300}
     check(old, accepts=[1, Raw("-5"), "a"], rejects=[Raw("1.0"), Raw("1e2")], spelling="permissive")

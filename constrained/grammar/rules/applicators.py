@@ -11,7 +11,7 @@ from constrained.errors import SchemaError
 from constrained.grammar import shapes
 from constrained.grammar.evaluated import NOTHING, Tracking
 from constrained.grammar.rules import unevaluated
-from constrained.grammar.rules.base import Context, expect
+from constrained.grammar.rules.base import Context, expect, expect_text
 from constrained.grammar.schema import Subschema
 from constrained.grammar.shapes import ANY, OBJECT, Arm, ObjectShape
 
@@ -155,6 +155,8 @@ def _dependencies(sub: Subschema) -> list[tuple[str, str, Any]]:
             continue
         for name, value in expect(sub, keyword, Mapping, "an object").items():
             names = isinstance(value, list) and all(isinstance(other, str) for other in value)
+            for text in (name, *(value if names else ())):
+                expect_text(text, sub, keyword)
             if keyword == "dependentRequired" and not names:
                 raise SchemaError(f"{value!r} is not a list of names", sub.pointer, keyword)
             if isinstance(value, list) and (keyword == "dependentSchemas" or not names):

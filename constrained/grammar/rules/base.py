@@ -104,3 +104,10 @@ def expect(sub: Subschema, keyword: str, kind: type | tuple[type, ...], what: st
     if not isinstance(value, kind):
         raise SchemaError(f"{value!r} is not {what}", sub.pointer, keyword)
     return value
+
+
+def expect_text(text: str, sub: Subschema, keyword: str) -> str:
+    """A string or a key that JSON texts can say."""
+    if not text.isascii() and any("\ud800" <= character <= "\udfff" for character in text):
+        raise SchemaError(f"{text!r} holds a lone surrogate, which no valid JSON text can say", sub.pointer, keyword)
+    return text

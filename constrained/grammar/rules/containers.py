@@ -11,7 +11,7 @@ from constrained.grammar import shapes
 from constrained.grammar.language import ANYTHING as ANY_STRING
 from constrained.grammar.language import NOTHING as NO_STRING
 from constrained.grammar.language import Language, from_values
-from constrained.grammar.rules.base import Context, count, expect
+from constrained.grammar.rules.base import Context, count, expect, expect_text
 from constrained.grammar.rules.scalars import pattern_language
 from constrained.grammar.schema import Subschema
 from constrained.grammar.shapes import (
@@ -40,6 +40,8 @@ def object_(context: Context, sub: Subschema) -> list[Arm]:
     members: dict[str, NodeKey] = {}
     if "properties" in contents:
         members = context.children(sub, "properties", expect(sub, "properties", Mapping, "an object of schemas"))
+        for name in members:
+            expect_text(name, sub, "properties")
         if named is not None:
             members = {name: shapes.join(node, named.member(name)) for name, node in members.items()}
     required: list[str] = []
@@ -50,7 +52,7 @@ def object_(context: Context, sub: Subschema) -> list[Arm]:
             raise SchemaError(f"{required!r} is not a list of names", sub.pointer, "required")
         for name in required:
             if name not in members:
-                members[name] = layer.member(name)
+                members[expect_text(name, sub, "required")] = layer.member(name)
     layers = () if layer is _NO_LAYER else (layer,)
     return [Arm(object=ObjectShape(MappingProxyType(members), layers, frozenset(required)))]
 

@@ -14,7 +14,7 @@ from constrained.errors import SchemaError
 from constrained.grammar import shapes
 from constrained.grammar.language import from_values
 from constrained.grammar.number_sets import Bound, NumberSet
-from constrained.grammar.rules.base import Context, exact, expect
+from constrained.grammar.rules.base import Context, exact, expect, expect_text
 from constrained.grammar.schema import Subschema
 from constrained.grammar.shapes import (
     ALL_KINDS,
@@ -94,9 +94,7 @@ def _constants(context: Context, sub: Subschema, keyword: str, values: list[Any]
         if value is None or isinstance(value, bool):
             kinds.add(NULL if value is None else TRUE if value else FALSE)
         elif isinstance(value, str):
-            if not value.isascii() and any(0xD800 <= ord(character) <= 0xDFFF for character in value):
-                raise SchemaError(f"{value!r} holds a lone surrogate, which no valid JSON text can say", sub.pointer, keyword)
-            strings.add(value)
+            strings.add(expect_text(value, sub, keyword))
         elif isinstance(value, list):
             arms.append(_constant_array(context, sub, keyword, value))
         elif isinstance(value, Mapping):
@@ -169,7 +167,7 @@ def _constant_array(context: Context, sub: Subschema, keyword: str, value: list[
 
 
 def _constant_object(context: Context, sub: Subschema, keyword: str, value: Mapping[str, Any]) -> Arm:
-    members = {name: context.constant(sub, keyword, member) for name, member in value.items()}
+    members = {expect_text(name, sub, keyword): context.constant(sub, keyword, member) for name, member in value.items()}
     nothing = context.child(sub, keyword, contents=False)
     return replace(
         ANY.only(OBJECT), object=ObjectShape(MappingProxyType(members), (Layer(additional=nothing),), frozenset(members))
