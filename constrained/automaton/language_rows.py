@@ -182,17 +182,18 @@ class LanguageRows:
             clear_bits(inside, tokens)
         return Onto(self._store.bits(inside), self._store.bits(closing))
 
-    def _take_known(self, language: Language, ranges: Ranges, max_len: int, inside: Words) -> Int32:
+    def _take_known(self, language: Language, ranges: Ranges, max_len: int, tight: bool, inside: Words) -> Int32:
         """Set the tokens of text of which is seen at once that they stay inside a string: `language_scans.scan_language`."""
         bits = characters.all_of(ranges)
-        if bits.bit_count() < FEW or max_len < SHORT:
-            bits = max_len = 0
+        tight &= not ranges or ranges[-1][1] < 0x80  # else bytes are no characters
+        if bits.bit_count() < FEW or (max_len < SHORT and not tight):
+            bits, max_len, tight = 0, 0, False
             inside.fill(0)
         else:
             inside[:] = self._text.row(bits, max_len)
         never = characters.TEXT & ~characters.some_of(language.characters)
         passed = bits | never | characters.NEVER | characters.QUOTE_OR_BACKSLASH
-        return np.concatenate([characters.words(bits), characters.words(passed), np.array([max_len], np.int32)])
+        return np.concatenate([characters.words(bits), characters.words(passed), np.array([max_len, tight], np.int32)])
 
     def _walk(self, contents: Contents, lex: int, known: Int32, inside: Words, closing: Words) -> None:
         """Take the tokens that stay inside and those that end at the quote."""
