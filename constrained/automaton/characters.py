@@ -24,6 +24,8 @@ from constrained.tokens.rows import Words
 FIRST_LEAD = 0xC0
 ENDLESS = 1 << 20
 MAX_ROWS = 256
+# Tokens of more bytes are few.
+LONG = 16
 
 # Code points by the number of bytes that UTF-8 takes: the first, the last, the first byte without its part of the code
 # point, and how many bits the other bytes hold.
@@ -110,7 +112,7 @@ class TextTokens:
     """The tokens of text in a vocabulary, by what they hold; its rows are bounded and safe between threads."""
 
     def __init__(self, flat: NDArray[np.uint8], starts: NDArray[np.int64], num_words: int) -> None:
-        lengths = np.diff(starts)
+        lengths = np.diff(starts).astype(np.int32)
         held = np.zeros((len(lengths), LOOP_WORDS // 2), np.uint64)
         is_text = np.zeros(len(lengths), np.bool_)
         _held_by(flat, starts, held, is_text)
@@ -126,9 +128,17 @@ class TextTokens:
             for bits, first, stop in zip(_MIXTURES, firsts[:-1], firsts[1:], strict=True)
             if first < stop
         ]
+        long = tokens[lengths[tokens] > LONG]
+        self._long = lengths[long], held[long]
         self._num_words = num_words
         self._rows: OrderedDict[tuple[int, int], Words] = OrderedDict()
         self._lock = threading.Lock()
+
+    def some_of_length(self, bits: int, low: int, high: float) -> bool:
+        """Whether some token of `low` (more than `LONG`) to `high` bytes holds none but the characters of a set."""
+        lengths, held = self._long
+        fits = (lengths >= low) & (lengths <= min(high, self._max_len))
+        return bool((~(held[fits] & ~words(bits).view(np.uint64)).any(axis=1)).any())
 
     def row(self, bits: int, max_len: int) -> Words:
         """The tokens of at most `max_len` bytes that hold none but the characters of a set; read-only."""
