@@ -202,10 +202,15 @@ def _run_beside(denied: list[Term]) -> Run:
     """Of all strings but those of `denied`: any, if there is always a string that is in none of them."""
     if any(body.contextual for body in denied):
         return NO_RUN
+    longest = max((body.max_len for body in denied if body.max_len < inf), default=0)
     endless = [body for body in denied if body.max_len == inf]
-    if endless and _united(endless) == charsets.ALPHABET:
-        return NO_RUN
-    return Run(charsets.ALPHABET, inf, 1 + max((body.max_len for body in denied if body.max_len < inf), default=0))
+    if not endless or _united(endless) != charsets.ALPHABET:
+        return Run(charsets.ALPHABET, inf, longest + 1)
+    # Without a character that each string holds it is none of them; nor with one that no string holds.
+    hit = [body for body in endless if _hit_by(body) is not None]
+    ranges = _beside(charsets.ALPHABET, hit)
+    spare = charsets.intersect(ranges, charsets.complement(_united(body for body in endless if body not in hit)))
+    return Run(ranges, inf, longest + 2) if spare else NO_RUN
 
 
 def never_ends(term: Term) -> bool:
@@ -219,8 +224,8 @@ def never_ends(term: Term) -> bool:
     if isinstance(term, Or):
         return all(map(never_ends, term.members))
     if isinstance(term, And):
-        return all(isinstance(member, Not) for member in term.members) and run(term).max_len == inf
-    return isinstance(term, Not) and run(term).max_len == inf
+        return all(isinstance(member, Not) for member in term.members) and run(term).characters == charsets.ALPHABET
+    return isinstance(term, Not) and run(term).characters == charsets.ALPHABET
 
 
 def _single(body: Term) -> Ranges:
@@ -283,7 +288,7 @@ def most_missing(term: Term) -> int | None:
     others = [member for member in members if not isinstance(member, Not)]
     if not others:
         found = run(term)
-        return int(found.missing) if found.max_len == inf else None
+        return int(found.missing) if found.characters == charsets.ALPHABET else None
     longest = max((body.max_len for body in denied), default=0)
     if len(others) > 1 or longest == inf or not others[0].exact or not never_ends(others[0]):
         return None
