@@ -24,6 +24,8 @@ from constrained.tokens.rows import Words
 FIRST_LEAD = 0xC0
 ENDLESS = 1 << 20
 MAX_ROWS = 256
+# Tokens of more bytes are few.
+LONG = 16
 
 # Code points by the number of bytes that UTF-8 takes: the first, the last, the first byte without its part of the code
 # point, and how many bits the other bytes hold.
@@ -85,21 +87,58 @@ def words(bits: int) -> NDArray[np.int32]:
     return np.frombuffer(bits.to_bytes(4 * LOOP_WORDS, "little"), np.int32)
 
 
+def _between(low: str, high: str) -> int:
+    return (2 << ord(high)) - (1 << ord(low))
+
+
+# Kinds of characters: a token that holds one of some kind need not be looked at for a set that has none of it.
+_LETTERS = _between("a", "z"), _between("A", "Z")
+_KINDS = (*_LETTERS, _between("0", "9"), 1 << ord(" "), _BEYOND_ASCII)
+_OTHER = PLAIN & ~sum(_KINDS)
+_MIXTURES = [
+    [kind for at, kind in enumerate((*_KINDS, _OTHER)) if mixture >> at & 1] for mixture in range(1 << (len(_KINDS) + 1))
+]
+
+
+def _kinds_of(held: NDArray[np.uint64]) -> NDArray[np.int64]:
+    """Of each set uint64 [n, LOOP_WORDS / 2] which kinds are in it, as an index of `_MIXTURES`."""
+    found = np.zeros(len(held), np.int64)
+    for at, kind in enumerate((*_KINDS, _OTHER)):
+        found |= np.int64(1 << at) * (held & words(kind).view(np.uint64)).any(axis=1)
+    return found
+
+
 class TextTokens:
     """The tokens of text in a vocabulary, by what they hold; its rows are bounded and safe between threads."""
 
     def __init__(self, flat: NDArray[np.uint8], starts: NDArray[np.int64], num_words: int) -> None:
-        lengths = np.diff(starts)
+        lengths = np.diff(starts).astype(np.int32)
         held = np.zeros((len(lengths), LOOP_WORDS // 2), np.uint64)
         is_text = np.zeros(len(lengths), np.bool_)
         _held_by(flat, starts, held, is_text)
-        order = np.flatnonzero(is_text)[np.argsort(lengths[is_text], kind="stable")].astype(np.int32)
-        self._tokens, self._held = order, np.ascontiguousarray(held[order])
+        tokens = np.flatnonzero(is_text)
+        kinds = _kinds_of(held[tokens])
+        order = np.lexsort((lengths[tokens], kinds))
+        self._tokens, self._held = tokens[order].astype(np.int32), np.ascontiguousarray(held[tokens[order]])
         self._max_len = int(lengths.max(initial=0))
-        self._stops = np.searchsorted(lengths[order], np.arange(self._max_len + 1), side="right").tolist()
+        # Tokens of each mixture of kinds, the shortest first.
+        firsts = np.searchsorted(kinds[order], np.arange(len(_MIXTURES) + 1)).tolist()
+        self._parts = [
+            (bits, first, lengths[self._tokens[first:stop]])
+            for bits, first, stop in zip(_MIXTURES, firsts[:-1], firsts[1:], strict=True)
+            if first < stop
+        ]
+        long = tokens[lengths[tokens] > LONG]
+        self._long = lengths[long], held[long]
         self._num_words = num_words
         self._rows: OrderedDict[tuple[int, int], Words] = OrderedDict()
         self._lock = threading.Lock()
+
+    def some_of_length(self, bits: int, low: int, high: float) -> bool:
+        """Whether some token of `low` (more than `LONG`) to `high` bytes holds none but the characters of a set."""
+        lengths, held = self._long
+        fits = (lengths >= low) & (lengths <= min(high, self._max_len))
+        return bool((~(held[fits] & ~words(bits).view(np.uint64)).any(axis=1)).any())
 
     def row(self, bits: int, max_len: int) -> Words:
         """The tokens of at most `max_len` bytes that hold none but the characters of a set; read-only."""
@@ -108,7 +147,11 @@ class TextTokens:
             found = self._rows.get(key)
             if found is None:
                 found = self._rows[key] = np.zeros(self._num_words, np.uint32)
-                _collect(self._tokens, self._held, self._stops[key[1]], words(bits).view(np.uint64), found)
+                limits = words(bits).view(np.uint64)
+                for kinds, first, lengths in self._parts:
+                    if all(kind & bits for kind in kinds):
+                        stop = first + int(np.searchsorted(lengths, key[1], side="right"))
+                        _collect(self._tokens, self._held, first, stop, limits, found)
                 if len(self._rows) > MAX_ROWS:
                     self._rows.popitem(last=False)
             return found
@@ -133,9 +176,9 @@ def _held_by(flat, starts, held, is_text):  # type: ignore[no-untyped-def]  # nu
 
 
 @kernel
-def _collect(tokens, held, stop, bits, found):  # type: ignore[no-untyped-def]  # numba
-    """Set the bits of the first `stop` tokens that hold none but `bits` uint64 [LOOP_WORDS / 2]."""
+def _collect(tokens, held, first, stop, bits, found):  # type: ignore[no-untyped-def]  # numba
+    """Set the bits of those tokens from `first` to `stop` that hold none but `bits` uint64 [LOOP_WORDS / 2]."""
     one, two, three = ~bits[0], ~bits[1], ~bits[2]
-    for i in range(stop):
+    for i in range(first, stop):
         if (held[i, 0] & one) | (held[i, 1] & two) | (held[i, 2] & three) == 0:
             found[tokens[i] >> 5] |= np.uint32(1) << np.uint32(tokens[i] & 31)

@@ -82,22 +82,22 @@ class Contents:
         index = self._add(language, needed)
         if searched:
             self._behind[index] = set()
-        ranges, count = self.run(index)
+        ranges, count, _ = self.run(index)
         if count > 0:
             row = self.table.array[index]
             row[RUN] = count
             row[LOOP_0:BYTE_0] = characters.words(characters.all_of(ranges))
         return index
 
-    def run(self, index: int) -> tuple[Ranges, int]:
-        """Characters of which so many lead on, whatever they are, from the beginning of a language.
+    def run(self, index: int) -> tuple[Ranges, int, bool]:
+        """Characters of which so many lead on, whatever they are, from the beginning of a language; and if no more do.
 
         Where lengths are counted it must be known how many more will be missing then (`most_missing`).
         """
         language = self._languages[index]
         if language is None or (index in self._behind and language.run.missing == inf):
-            return (), 0
-        return language.run.characters, int(min(language.run.max_len, ENDLESS))
+            return (), 0, False
+        return language.run.characters, int(min(language.run.max_len, ENDLESS)), language.run.tight
 
     def _add(self, language: Language | None, needed: int) -> int:
         index = self.table.add()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import threading
 from bisect import bisect_right
 from collections import OrderedDict
@@ -13,21 +12,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 from constrained.automaton import characters, language_scans, strings
-from constrained.automaton.characters import TextTokens
+from constrained.automaton.characters import LONG
 from constrained.automaton.contents import Contents
+from constrained.automaton.scanned_tokens import ScannedTokens
 from constrained.automaton.string_rows import StringRows
 from constrained.automaton.walking import Onto
 from constrained.grammar.language import ANYTHING, Language
 from constrained.grammar.language.charsets import Ranges
 from constrained.tokens.rows import RowStore, Words, clear_bits, set_bits
-from constrained.tokens.trie import Trie
 
 Int32 = NDArray[np.int32]
 MAX_ROWS = 2048
 # Sets of fewer characters, and shorter runs, are walked: their tokens are few.
 FEW, SHORT = 24, 4
-# Tokens of more characters are few.
-LONG = 16
 # So many strings that a language leaves out are taken out of its row one by one.
 MAX_STRINGS = 64
 
@@ -48,17 +45,12 @@ class Place:
 class LanguageRows:
     """Rows of the places between the characters of languages over one vocabulary; bounded and safe between threads."""
 
-    def __init__(self, trie: Trie, token_bytes: list[bytes], num_words: int, free: StringRows, store: RowStore) -> None:
-        self._trie, self._store = trie, store
-        self._below = language_scans.bytes_below(trie.byte, trie.end, trie.depth, trie.max_depth)
-        self._text = TextTokens(*free.flat, num_words)
-        names = [name for name, text in enumerate(token_bytes) if b'"' in text or b"\\" in text]
-        self._ends = Trie.build([_until_quote(token_bytes[name]) for name in names], names)
-        self._stack = np.zeros((trie.max_depth + 2, 4), np.int32)
+    def __init__(self, tokens: ScannedTokens, num_words: int, free: StringRows, store: RowStore) -> None:
+        self._tokens, self._store = tokens, store
+        self._stack = np.zeros((tokens.trie.max_depth + 2, 4), np.int32)
         self._items, self._pending = np.zeros((1024, 3), np.int32), np.zeros((1024, 3), np.int32)
         self._places: OrderedDict[tuple[Contents, int], Place] = OrderedDict()
         self._strings = free
-        self._flat, self._starts = free.flat
         self._lock = threading.RLock()
         place = free.place(strings.FREE, 0)
         self._free = (np.zeros(num_words, np.uint32), np.zeros(num_words, np.uint32))
@@ -146,7 +138,16 @@ class LanguageRows:
         at = 0
         while True:
             at, missing = language_scans.try_tokens(
-                at, lex, room, tokens, self._flat, self._starts, _NO_TRIES, contents.table.array, contents.ranges.array, fits
+                at,
+                lex,
+                room,
+                tokens,
+                self._tokens.flat,
+                self._tokens.starts,
+                _NO_TRIES,
+                contents.table.array,
+                contents.ranges.array,
+                fits,
             )
             if at == len(tokens):
                 found: Int32 = tokens[fits]
@@ -182,25 +183,29 @@ class LanguageRows:
             clear_bits(inside, tokens)
         return Onto(self._store.bits(inside), self._store.bits(closing))
 
-    def _take_known(self, language: Language, ranges: Ranges, max_len: int, inside: Words) -> Int32:
+    def _take_known(self, language: Language, ranges: Ranges, max_len: int, tight: bool, inside: Words) -> Int32:
         """Set the tokens of text of which is seen at once that they stay inside a string: `language_scans.scan_language`."""
         bits = characters.all_of(ranges)
-        if bits.bit_count() < FEW or max_len < SHORT:
-            bits = max_len = 0
+        if ranges and ranges[-1][1] >= 0x80:
+            tight = False  # bytes are no characters
+        elif LONG <= max_len < characters.ENDLESS and not tight:
+            tight = not self._tokens.text.some_of_length(bits, max_len + 1, language.max_len)
+        if bits.bit_count() < FEW or (max_len < SHORT and not tight):
+            bits, max_len, tight = 0, 0, False
             inside.fill(0)
         else:
-            inside[:] = self._text.row(bits, max_len)
+            inside[:] = self._tokens.text.row(bits, max_len)
         never = characters.TEXT & ~characters.some_of(language.characters)
         passed = bits | never | characters.NEVER | characters.QUOTE_OR_BACKSLASH
-        return np.concatenate([characters.words(bits), characters.words(passed), np.array([max_len], np.int32)])
+        return np.concatenate([characters.words(bits), characters.words(passed), np.array([max_len, tight], np.int32)])
 
     def _walk(self, contents: Contents, lex: int, known: Int32, inside: Words, closing: Words) -> None:
         """Take the tokens that stay inside and those that end at the quote."""
-        trie, ends = self._trie, self._ends
+        trie, ends = self._tokens.trie, self._tokens.ends
         walks: tuple[tuple[int, Callable[[int], int]], ...] = (
             (1, lambda count: language_scans.scan_language(
                 self._items, count, self._pending, self._stack, trie.edge_first, trie.edge_byte, trie.edge_node, trie.end,
-                trie.depth, trie.first, trie.ids, self._below, contents.table.array, self._free[0], known, inside,
+                trie.depth, trie.first, trie.ids, self._tokens.below, contents.table.array, self._free[0], known, inside,
             )),
             (0, lambda count: language_scans.scan_ends(
                 self._items, count, self._pending, self._stack, ends.edge_first, ends.edge_byte, ends.edge_node, ends.end,
@@ -222,11 +227,4 @@ class LanguageRows:
                     contents.resolve(missing & strings.INDEX)
 
 
-def _until_quote(text: bytes) -> bytes:
-    """A token up to the first quote that ends a string."""
-    found = _CONTENT.match(text)
-    return text if found is None else found[0]
-
-
-_CONTENT = re.compile(rb'(?:[^"\\]|\\.)*"', re.DOTALL)
 _NO_TRIES = np.zeros((1, 5), np.int32)

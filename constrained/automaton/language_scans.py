@@ -41,16 +41,17 @@ def scan_language(  # type: ignore[no-untyped-def]  # numba
 ):  # fmt: skip
     """Take the tokens of text that stay inside a string of a language: those of a trie below each item (node, lex, known).
 
-    `known` int32 [2 * LOOP_WORDS + 1] says what `inside` uint32 [num_words] holds already: all tokens of certain characters,
-    of at most so many bytes; and which characters are no matter, since they lead nowhere from any place behind such
-    characters. An item is `known` where only such characters lead to it. Where the language has become "anything", tokens
-    are as for a free string. Items that meet an empty row are left in `pending`; returns how many, or -1 if they are too many.
+    `known` int32 [2 * LOOP_WORDS + 2] says what `inside` uint32 [num_words] holds already: all tokens of certain characters,
+    of at most so many bytes; which characters are no matter, since they lead nowhere from any place behind such
+    characters; and whether tokens of more such characters lead nowhere either. An item is `known` where only such characters
+    lead to it. Where the language has become "anything", tokens are as for a free string. Items that meet an empty row are
+    left in `pending`; returns how many, or -1 if they are too many.
     """
     items, pending, stack = unowned(items), unowned(pending), unowned(stack)
     edge_first, edge_byte, edge_node, end = unowned(edge_first), unowned(edge_byte), unowned(edge_node), unowned(end)
     depth, first, ids, below, dfa = unowned(depth), unowned(first), unowned(ids), unowned(below), unowned(dfa)
     free_inside, known, inside = unowned(free_inside), unowned(known), unowned(inside)
-    max_len, num_pending = known[2 * strings.LOOP_WORDS], 0
+    max_len, is_tight, num_pending = known[2 * strings.LOOP_WORDS], known[2 * strings.LOOP_WORDS + 1], 0
     while num_items > 0:
         num_items -= 1
         level, node = 0, items[num_items, 0]
@@ -78,7 +79,7 @@ def scan_language(  # type: ignore[no-untyped-def]  # numba
                 rest = max_len - depth[child]
                 if rest < 0:
                     on = 0
-                elif below[child, HEIGHT] <= rest:
+                elif is_tight != 0 or below[child, HEIGHT] <= rest:
                     left = 0
                     for part in range(strings.LOOP_WORDS):
                         left |= below[child, part] & ~known[strings.LOOP_WORDS + part]

@@ -59,11 +59,6 @@ class StringRows:
         self._lock = threading.RLock()
         self.max_len = int(self.place(strings.FREE, 0).inside_len.max(initial=0)) + 1
 
-    @property
-    def flat(self) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
-        """See `flattened`."""
-        return flattened(self._token_bytes)
-
     def place(self, lex: int, esc: int) -> StringPlace:
         """The vocabulary seen from a place in a free string."""
         with self._lock:

@@ -12,6 +12,7 @@ from constrained.automaton.gap_rows import GapRows
 from constrained.automaton.language_rows import LanguageRows
 from constrained.automaton.lexemes import PlainLexemes
 from constrained.automaton.next_items import NextItems
+from constrained.automaton.scanned_tokens import ScannedTokens
 from constrained.automaton.string_rows import StringRows, count_characters
 from constrained.automaton.value_rows import ValueRows
 from constrained.automaton.walking import Scratches
@@ -50,6 +51,10 @@ class VocabularyRows:
         """The tokens that end an item and at most begin a string."""
         return NextItems(self.token_bytes)
 
+    @cached_property
+    def _scanned(self) -> ScannedTokens:
+        return ScannedTokens(self.trie, self.token_bytes, self.num_words)
+
     def cuts(self, lexemes: PlainLexemes) -> Cuts:
         """The shortcuts of walks behind a gap, among the numbers of `lexemes`."""
         if self._cuts is None or self._cuts.lexemes is not lexemes:
@@ -61,9 +66,7 @@ class VocabularyRows:
         found = self._strings.get(spelling)
         if found is None:
             free = StringRows(self.trie, self.token_bytes, self.num_words, self.store, permissive=spelling == "permissive")
-            found = self._strings.setdefault(
-                spelling, (free, LanguageRows(self.trie, self.token_bytes, self.num_words, free, self.store))
-            )
+            found = self._strings.setdefault(spelling, (free, LanguageRows(self._scanned, self.num_words, free, self.store)))
         return found
 
 

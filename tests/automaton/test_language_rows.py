@@ -108,12 +108,18 @@ COUNTED = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("pattern", "most"), COUNTED)
+BETWEEN = [
+    ("^[a-z0-9]([a-z0-9-]*[a-z0-9])?$", 3, 20), ("[a-z]+", 4, 9), ("^(ab)*$", 3, 8), ("^(?!foo)[^:]*:?$", 5, 12),
+    ("^\\S+@\\S+$", 6, 25), ("^[a-z]([a-z0-9-]{0,21}[a-z0-9])?$", 0, 99),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("pattern", "least", "most"), [*((pattern, 0, most) for pattern, most in COUNTED), *BETWEEN])
 @pytest.mark.parametrize("spelling", ["default", "permissive"])
-def test_lengths_that_are_counted_beside_a_language(pattern: str, most: int, spelling: Spelling) -> None:
+def test_lengths_that_are_counted_beside_a_language(pattern: str, least: int, most: int, spelling: Spelling) -> None:
     """Each row is what brute force finds, and what is walked at random is a valid string in the end: no step is a dead end."""
     vocabulary, pick = wordy_vocabulary(), random.Random(pattern)
-    schema = {"type": "string", "pattern": pattern, "maxLength": most}
+    schema = {"type": "string", "pattern": pattern, "minLength": least, "maxLength": most}
     grammar = compile_json_schema(schema, vocabulary, CompileOptions(spelling=spelling))
     lengths = set()
     for _ in range(25):

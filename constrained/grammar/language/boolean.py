@@ -89,7 +89,7 @@ def length_bounds(term: Term) -> tuple[int, float] | None:
 def apart_from_length(term: Term) -> tuple[Term, int] | None:
     """A term and an upper length whose intersection `term` is, where they are seen at once.
 
-    The term is exact, or it is one without some strings (or all strings but some).
+    The term is exact, but for some strings and those of less than a lower length.
     """
     endless = _without_end(term)
     if endless is not None:
@@ -105,11 +105,18 @@ def apart_from_length(term: Term) -> tuple[Term, int] | None:
             core = intersection((core, *(member for member in term.members if member is not length)))
             if low == 1 and not core.contextual:
                 core = non_empty(core)
-            parts = core.members if isinstance(core, And) else (core,)
-            positive = [member for member in parts if not isinstance(member, Not)]
-            plain = not core.contextual and len(positive) <= 1 and all(member.exact for member in positive)
-            return (core, int(high)) if plain and low <= core.min_len else None
+            if low > core.min_len:
+                core = intersection((core, repeat(ANY_CHAR, low, inf)))
+            return (core, int(high)) if _is_countable(core) else None
     return None
+
+
+def _is_countable(core: Term) -> bool:
+    """Whether `core` is an exact term, but for some strings and those of less than a lower length."""
+    parts = core.members if isinstance(core, And) else (core,)
+    positive = [member for member in parts if not isinstance(member, Not)]
+    rest = [member for member in positive if length_bounds(member) is None]
+    return not core.contextual and len(rest) <= 1 and len(positive) - len(rest) <= 1 and all(one.exact for one in positive)
 
 
 def _without_end(term: Term) -> tuple[Term, int] | None:

@@ -133,6 +133,11 @@ class Language:
         return outlook.characters(self._term)
 
     @property
+    def max_len(self) -> float:
+        """No string of it has more characters; infinite where no such number is seen."""
+        return self._term.max_len
+
+    @property
     def most_missing(self) -> int | None:
         """How many characters are enough to end a string, wherever one stands in it; None where that is not seen."""
         return outlook.most_missing(self._term)

@@ -35,14 +35,16 @@ def _run(term: Term, depth: int) -> Run:
 
 def _find_run(term: Term, depth: int) -> Run:
     if isinstance(term, Chars):
-        return Run(term.ranges, 1, inf)
+        return Run(term.ranges, 1, inf, tight=True)
     if isinstance(term, Repeat):
         ranges = _single(term.body)
-        return Run(ranges, term.high, inf) if ranges else _run(term.body, depth + 1)._replace(missing=inf)
+        if ranges:
+            return Run(ranges, term.high, inf, tight=not isinstance(term.body, Or))
+        return _run(term.body, depth + 1)._replace(missing=inf, tight=False)
     if isinstance(term, Concat):
         return _run_of_parts(term, depth) if term.tail.exact or term.tail.is_empty is False else NO_RUN
     if isinstance(term, Or):
-        return max((_run(member, depth + 1) for member in term.members), key=_worth)
+        return max((_run(member, depth + 1) for member in term.members), key=_worth)._replace(tight=False)
     if isinstance(term, And):
         return _run_of_all(term, depth)
     return _run_beside([term.body]) if isinstance(term, Not) else NO_RUN
@@ -53,14 +55,36 @@ def _run_of_parts(term: Concat, depth: int) -> Run:
     body, high = (head.body, head.high) if isinstance(head, Repeat) else (head, 1)
     ranges = _single(body)
     if not ranges:
-        own = _run(head, depth + 1)._replace(missing=inf)
-        return max(own, _run(tail, depth + 1), key=_worth) if head.nullable else own
+        own = _run(head, depth + 1)
+        found = max(own, _run(tail, depth + 1), key=_worth) if head.nullable else own
+        return found._replace(missing=inf, tight=False)
+    plain = not isinstance(body, Or)
+    own = Run(ranges, high, inf, tight=plain and not charsets.intersect(ranges, _first(tail)))
     if high >= _LONG and not head.nullable:
-        return Run(ranges, high, inf)
+        return own
     behind = _run(tail, depth + 1)
     both = charsets.intersect(ranges, behind.characters)
-    found = max(Run(ranges, high, inf), Run(both, high + behind.max_len, inf), key=_worth)
-    return max(found, behind, key=_worth) if head.nullable else found
+    found = max(own, Run(both, high + behind.max_len, inf, tight=plain and behind.tight), key=_worth)
+    return max(found, behind._replace(missing=inf, tight=False), key=_worth) if head.nullable else found
+
+
+def _first(term: Term) -> Ranges:
+    """Characters among which are all that strings of `term` begin with."""
+    if isinstance(term, Chars):
+        return term.ranges
+    if isinstance(term, Values):
+        return charsets.of_chars({text[0] for text in term.strings if text})
+    if isinstance(term, Repeat):
+        return _first(term.body)
+    if isinstance(term, Concat):
+        if term.contextual:
+            return charsets.ALPHABET
+        parts = _parts(term)
+        stop = next((at for at, part in enumerate(parts) if not part.nullable), len(parts) - 1)
+        return charsets.normalise(span for part in parts[: stop + 1] for span in _first(part))
+    if isinstance(term, Or):
+        return charsets.normalise(span for member in term.members for span in _first(member))
+    return charsets.ALPHABET
 
 
 def _run_of_all(term: And, depth: int) -> Run:
@@ -80,7 +104,9 @@ def _run_of_all(term: And, depth: int) -> Run:
     if endless:
         # Only characters without which none of the denied strings comes about, also on the way to the end.
         ranges = _beside(found.characters, endless)
+        longest, tight = found.max_len, found.tight
         found = Run(ranges, *_run_within(body, ranges)) if ranges else NO_RUN
+        found = found._replace(tight=tight and found.max_len == longest)
     for length in lengths:
         found = _cut(found, *(length_bounds(length) or (0, inf)))
     return _without(found, few) if few else found
@@ -88,16 +114,17 @@ def _run_of_all(term: And, depth: int) -> Run:
 
 def _cut(found: Run, low: int, high: float) -> Run:
     """A run of those strings that have `low` to `high` characters."""
-    ranges, count, missing = found
+    ranges, count, missing, tight = found
     if missing == inf or (low > 0 and (count < inf or low + missing > high)):
         return NO_RUN
+    tight = tight and count <= high - missing
     count = min(count, high - missing)
-    return Run(ranges, count, low + missing) if count > 0 else NO_RUN
+    return Run(ranges, count, low + missing, tight) if count > 0 else NO_RUN
 
 
 def _without(found: Run, denied: list[Term]) -> Run:
     """A run of the strings but for some, which have a greatest length."""
-    ranges, count, missing = found
+    ranges, count, missing, _ = found
     if count == inf:  # longer than any that is denied
         return Run(ranges, inf, missing + max(body.max_len for body in denied) + 1)
     # Each string of one character less goes on by any of them: with more of them than what is denied, not all are.
@@ -175,10 +202,15 @@ def _run_beside(denied: list[Term]) -> Run:
     """Of all strings but those of `denied`: any, if there is always a string that is in none of them."""
     if any(body.contextual for body in denied):
         return NO_RUN
+    longest = max((body.max_len for body in denied if body.max_len < inf), default=0)
     endless = [body for body in denied if body.max_len == inf]
-    if endless and _united(endless) == charsets.ALPHABET:
-        return NO_RUN
-    return Run(charsets.ALPHABET, inf, 1 + max((body.max_len for body in denied if body.max_len < inf), default=0))
+    if not endless or _united(endless) != charsets.ALPHABET:
+        return Run(charsets.ALPHABET, inf, longest + 1)
+    # Without a character that each string holds it is none of them; nor with one that no string holds.
+    hit = [body for body in endless if _hit_by(body) is not None]
+    ranges = _beside(charsets.ALPHABET, hit)
+    spare = charsets.intersect(ranges, charsets.complement(_united(body for body in endless if body not in hit)))
+    return Run(ranges, inf, longest + 2) if spare else NO_RUN
 
 
 def never_ends(term: Term) -> bool:
@@ -192,8 +224,8 @@ def never_ends(term: Term) -> bool:
     if isinstance(term, Or):
         return all(map(never_ends, term.members))
     if isinstance(term, And):
-        return all(isinstance(member, Not) for member in term.members) and run(term).max_len == inf
-    return isinstance(term, Not) and run(term).max_len == inf
+        return all(isinstance(member, Not) for member in term.members) and run(term).characters == charsets.ALPHABET
+    return isinstance(term, Not) and run(term).characters == charsets.ALPHABET
 
 
 def _single(body: Term) -> Ranges:
@@ -256,7 +288,7 @@ def most_missing(term: Term) -> int | None:
     others = [member for member in members if not isinstance(member, Not)]
     if not others:
         found = run(term)
-        return int(found.missing) if found.max_len == inf else None
+        return int(found.missing) if found.characters == charsets.ALPHABET else None
     longest = max((body.max_len for body in denied), default=0)
     if len(others) > 1 or longest == inf or not others[0].exact or not never_ends(others[0]):
         return None

@@ -22,12 +22,14 @@ Moves = tuple[tuple[int, int, "Term"], ...]
 class Run(NamedTuple):
     """Any of `characters`, up to `max_len` of them, begin a string of a term; `missing` more, where that is seen, end one then.
 
-    Of an exact term `missing` is not looked for: see `outlook.most_missing`.
+    Of an exact term `missing` is not looked for: see `outlook.most_missing`. A run is `tight` if one more of its characters
+    never leads on.
     """
 
     characters: Ranges
     max_len: float
     missing: float
+    tight: bool = False
 
 
 _L = TypeVar("_L")

@@ -48,13 +48,22 @@ def samples(ranges: Ranges) -> list[str]:
 @given(languages)
 @settings(max_examples=400, deadline=None)
 def test_a_run_leads_on_whatever_its_characters(language: Language) -> None:
-    ranges, count, most = language.run
+    ranges, count, most, _ = language.run
     most = most if language.most_missing is None else min(most, language.most_missing)
     for length in range(int(min(count, 3)) + 1 if count else 0):
         for text in map("".join, product(samples(ranges), repeat=length)):
             missing = shortest(after(language, text))
             assert missing is not None, text
             assert missing <= most, text
+
+
+@given(languages)
+@settings(max_examples=400, deadline=None)
+def test_no_more_characters_follow_a_tight_run(language: Language) -> None:
+    ranges, count, _, tight = language.run
+    if tight and count < 4:
+        for text in map("".join, product(samples(ranges), repeat=int(count) + 1)):
+            assert shortest(after(language, text)) is None, text
 
 
 @given(languages)
@@ -100,6 +109,9 @@ RUNS = [
     (from_pattern("^x") | from_pattern("y$"), ALPHABET, inf),
     (~from_values(["a", "bc"]), ALPHABET, inf),
     (~from_values(["a"]) & ~from_pattern("^/[a-z]*$"), ALPHABET, inf),
+    (~from_pattern("[.]x+$"), charsets.complement(charsets.of_chars(".")), inf),
+    (~from_pattern("[.]x+$") & ~from_pattern("^ *$"), charsets.complement(charsets.of_chars(".")), inf),
+    (~from_pattern("x*$"), (), 0),
     (from_pattern("^[a-z]{1,9}$") & ~from_values(["ab"]), ((0x61, 0x7A),), 8),
     (from_pattern("^[a-z.]*x$") & ~from_pattern("\\.\\."), ((0x61, 0x7A),), inf),
     (from_pattern("^([a-z]+[.])*[a-z]$") & of_length(0, 50), ((0x61, 0x7A),), 47),
@@ -111,6 +123,20 @@ RUNS = [
 @pytest.mark.parametrize(("language", "ranges", "count"), RUNS)
 def test_runs(language: Language, ranges: Ranges, count: float) -> None:
     assert language.run[:2] == (ranges, count)
+
+
+TIGHT = [
+    ("^[a-z]{2,9}-", True),
+    ("^[a-c][a-z]{1,6}$", True),
+    ("^[a-z]{2,9}[a-c]?-", False),
+    ("^[a-z]{2}([0-9]|[a-z]x)$", False),
+    ("^(é|[a-z]){3}$", True),
+]
+
+
+@pytest.mark.parametrize(("pattern", "tight"), TIGHT)
+def test_tight_runs(pattern: str, tight: bool) -> None:
+    assert from_pattern(pattern).run.tight == tight
 
 
 @pytest.mark.parametrize(
