@@ -1,0 +1,63 @@
+"""Masks behind gaps where shortcuts through text are taken: keys and strings that may be any, against every token tried."""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Any
+
+import pytest
+
+from constrained import Vocabulary
+from constrained.automaton.lexemes import shared_lexemes
+from constrained.automaton.trie_walk import LARGE
+from constrained.automaton.vocabulary_rows import rows_of
+from tests.grammars import AWKWARD, grammar_of
+from tests.oracles import allowed_by_mask, allowed_by_trying
+
+WORDS = ["a", "b", "ab", "name", "namely", "x", "é", "日本", ""]
+
+
+@cache
+def vocabulary() -> Vocabulary:
+    """So many tokens that begin with a quote that a shortcut is worth its while; some go through the end."""
+    ends = ["", '"', '":', '": ', '":"', '","', '"}', '"]', '", "', "\\", '\\"', '\\n"', '\\u0061"', '":1,"a"', '":1,"q":']
+    quoted = [f'{gap}"{word}{end}'.encode() for gap in ("", " ", "\n") for word in WORDS for end in ends]
+    tokens = [*(bytes([byte]) for byte in range(256)), *dict.fromkeys([*quoted, *AWKWARD]), b'"\xe6', b"", b""]
+    return Vocabulary.from_bytes(list(dict.fromkeys(tokens[:-2])) + tokens[-2:], [len(set(tokens[:-2])) + 1])
+
+
+def test_there_is_a_shortcut() -> None:
+    shared = rows_of(vocabulary())
+    trie, quote = shared.gaps.stripped, shared.gaps.quote
+    assert trie.end[quote] - quote > LARGE
+    cuts = shared.cuts(shared_lexemes())
+    assert cuts._index.cells[quote] >= 0
+
+
+@pytest.mark.parametrize(
+    ("schema", "document"),
+    [
+        ({"type": "object"}, b'{ "a" : 1 , "b": {"x": "y"}, "q":0, "ab": []}'),
+        ({"properties": {"a": {"type": "string"}, "name": {"enum": [1]}}}, b'{"a" : "ab", "name": 1, "namely":null, "x" : {}}'),
+        (
+            {"type": "object", "properties": {"a": False, "b": {"type": "null"}}, "required": ["b"]},
+            b'{ "b" : null , "x": "a" }',
+        ),
+        ({"type": "object", "additionalProperties": {"type": "string"}, "properties": {"q": {}}}, b'{ "q": 1 , "x" : "ab"}'),
+        ({"type": "object", "additionalProperties": False, "properties": {"q": {"type": "string"}}}, b'{ "q": "ab"}'),
+        ({"type": "array", "items": {"type": ["string", "null"]}}, b'[ "a", "b" , null, "" ]'),
+        ({"type": "array", "items": {"type": "string", "minLength": 2}}, b'[ "ab", "name" ]'),
+        ({"type": "array", "items": {"type": "string", "not": {"enum": ["a", "ab"]}}}, b'[ "abc", "" ]'),
+        ({"type": "object", "patternProperties": {"^n": {"type": "integer"}}}, b'{ "name": 1, "a": "x", "namely": 2 }'),
+        ({"type": "object", "propertyNames": {"maxLength": 2}}, b'{ "a": 1, "ab": 2 }'),
+        ({"type": "object", "maxProperties": 2}, b'{ "a": 1, "ab": 2 }'),
+    ],
+)
+@pytest.mark.parametrize("options", [{}, {"property_order": "any"}, {"spelling": "permissive"}])
+def test_masks_are_what_trying_says(schema: Any, document: bytes, options: dict[str, Any]) -> None:
+    grammar = grammar_of(schema, vocabulary(), **options)
+    matcher = grammar.matcher()
+    for byte in document:
+        assert allowed_by_mask(matcher, vocabulary()) == allowed_by_trying(matcher, vocabulary()), matcher.text
+        assert matcher.accept_token(byte), matcher.text
+    assert matcher.is_accepting
