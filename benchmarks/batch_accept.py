@@ -26,6 +26,8 @@ import numpy as np
 from rich.console import Console
 from rich.table import Table
 
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # so that the file runs as a script too
+
 from benchmarks import vocabularies
 from benchmarks.cases import build_case, read_rows, sample
 from benchmarks.mask_time import DATA, about_machine
