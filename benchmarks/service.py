@@ -26,12 +26,15 @@ import sys
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from statistics import median
 from typing import Any
 
 import numpy as np
 from rich.console import Console
 from rich.table import Table
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # so that the file runs as a script too
 
 from benchmarks.mask_time import about_machine
 from benchmarks.service_document import SCHEMA, Expected, document, tokens
