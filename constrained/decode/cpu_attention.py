@@ -15,7 +15,7 @@ from constrained.decode.attention_kernels import BLOCK_LEN, attend, write_kv
 from constrained.decode.batch import PackedBatch
 from constrained.decode.blocks import Copy
 from constrained.decode.dense_attention import dense_attention
-from constrained.decode.fused_kernels import Bits, Floats, narrow_rows, turn_and_store
+from constrained.decode.fused_kernels import Bits, Floats
 
 # dtype of the cache -> (integers of the same width, left shift that makes them float32)
 CPU_DTYPES = {torch.float32: (torch.int32, 0), torch.bfloat16: (torch.uint16, 16)}
@@ -31,13 +31,30 @@ class CpuPagedAttention:
         self._bits, self._shift = CPU_DTYPES[dtype]
         self._helpers = ThreadPoolExecutor(max(1, torch.get_num_threads() - 1), thread_name_prefix="constrained-attention")
 
-        def blocks(*shape: int) -> Tensor:
-            return torch.zeros(num_blocks, *shape, dtype=dtype)
+        def blocks(num_layers: int, *shape: int) -> Tensor:
+            return torch.zeros(num_layers, num_blocks, *shape, dtype=dtype)
 
-        self._keys = {i: blocks(s.num_kv_heads, s.key_dim, BLOCK_LEN) for i, s in layers.items()}
-        self._values = {i: blocks(s.num_kv_heads, BLOCK_LEN, s.value_dim) for i, s in layers.items()}
+        shapes = set(layers.values())
+        self._keys, self._values = dict[int, Tensor](), dict[int, Tensor]()
+        for shape in shapes:
+            alike = [i for i in sorted(layers) if layers[i] == shape]
+            keys = blocks(len(alike), shape.num_kv_heads, shape.key_dim, BLOCK_LEN)
+            values = blocks(len(alike), shape.num_kv_heads, BLOCK_LEN, shape.value_dim)
+            self._keys |= dict(zip(alike, keys, strict=True))
+            self._values |= dict(zip(alike, values, strict=True))
+            self._stacked = keys, values
         self._key_bits = {i: t.view(self._bits).numpy() for i, t in self._keys.items()}
         self._value_bits = {i: t.view(self._bits).numpy() for i, t in self._values.items()}
+
+    @property
+    def slots(self) -> NDArray[np.int64]:
+        """Where the keys and values of each of this step's rows go."""
+        return self._slots
+
+    def stacked(self) -> tuple[Bits, Bits]:
+        """The memory of all layers [layers, num_blocks, ...], where they are alike."""
+        keys, values = (memory.view(self._bits).numpy() for memory in self._stacked)
+        return keys, values
 
     def copy_blocks(self, copies: Seq[Copy]) -> None:
         for memory in (*self._keys.values(), *self._values.values()):
@@ -60,25 +77,6 @@ class CpuPagedAttention:
             return [self._short]
         longest_first = self._short[np.argsort(-ends, kind="stable")]
         return [longest_first[i::num_threads] for i in range(num_threads)]
-
-    @property
-    def has_long_spans(self) -> bool:
-        """Whether this step holds more tokens of one sequence than the kernels take."""
-        return bool(self._long)
-
-    def attend_rows(self, layer: int, qkv: Bits, cos: Floats, sin: Floats, traits: AttentionTraits, out: Bits) -> None:
-        """A whole layer of short spans: `qkv` [N, (query heads + 2 kv heads) * dim] as it leaves its product -> out [N, ...].
-
-        `cos` and `sin` [N, dim / 2] turn queries and keys. Not for layers with sinks or a soft cap.
-        """
-        keys = self._key_bits[layer]
-        num_rows, dim = len(qkv), keys.shape[2]
-        num_heads = qkv.shape[1] // dim - 2 * keys.shape[1]
-        query = np.empty((num_rows, num_heads, dim), np.uint32)
-        turn_and_store(qkv, cos, sin, keys, self._value_bits[layer], self._slots, self._shift, query)
-        result = np.empty((num_rows, num_heads, dim), np.float32)
-        self._run_kernel(layer, query.view(np.float32), traits, _NO_SINKS, result)
-        narrow_rows(result.view(np.uint32).reshape(num_rows, -1), self._shift, out)
 
     def attend(self, layer: int, query: Tensor, key: Tensor, value: Tensor, traits: AttentionTraits) -> Tensor:
         write_kv(

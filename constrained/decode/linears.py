@@ -6,14 +6,10 @@ beside the original weights, which embeddings may share, so they cost their size
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from collections.abc import Sequence as Seq
 from typing import TypeGuard
 
 import torch
 from torch import Tensor, nn
-
-from constrained.decode.quantized import Int8Linear, joined
 
 
 class PackedLinear:
@@ -34,18 +30,6 @@ class PackedLinear:
 def can_pack() -> bool:
     """Whether oneDNN computes bfloat16 on this CPU."""
     return bool(torch._C._has_mkldnn and torch.ops.mkldnn._is_mkldnn_bf16_supported())
-
-
-def linear_of(layers: Seq[nn.Linear | Int8Linear]) -> Callable[[Tensor], Tensor]:
-    """One product in place of several that take the same input; their outputs lie side by side."""
-    if isinstance(layers[0], Int8Linear):
-        return joined(layers)
-    weight = torch.cat([layer.weight.detach() for layer in layers]) if len(layers) > 1 else layers[0].weight.detach()
-    biases = [layer.bias.detach() for layer in layers if layer.bias is not None]
-    bias = torch.cat(biases) if biases else None
-    if weight.dtype == torch.bfloat16 and can_pack():
-        return PackedLinear(weight, bias)
-    return lambda rows: nn.functional.linear(rows, weight, bias)
 
 
 def pack_linears(model: nn.Module) -> int:

@@ -78,6 +78,8 @@ class ModelRunner:
             self._fused = FusedForward(self.model, self._backend, self.recorder.traits)
 
     def unfuse(self) -> None:
+        if self._fused is not None:
+            self._fused.close()
         self._fused = None
 
     @torch.inference_mode()
@@ -102,6 +104,7 @@ class ModelRunner:
 
     def close(self) -> None:
         """Give the model its own attention back: it can run without an engine again."""
+        self.unfuse()
         self.model.set_attn_implementation(self._own_attention)
 
     def _probe(self) -> ShapeRecorder:

@@ -1,0 +1,72 @@
+"""A product of all rows of a step with one packed weight, shared by the threads panel by panel."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from constrained.decode import tiles
+from constrained.decode.kernels import kernel
+from constrained.decode.shares import Counters, await_all, claim, finish
+from constrained.decode.tiles import COLUMNS, TILE_ROWS
+
+ROWS_A_PART = 8 * TILE_ROWS[0]  # their inputs stay in the second cache while panels pass by
+
+
+@kernel
+def multiply(
+    rows: NDArray[Any],  # [N, in], the bits of bfloat16 or float32, C-contiguous
+    weights: NDArray[Any],  # [panels, steps, ...]
+    scales: NDArray[np.float32],  # [panels * COLUMNS], of int8 weights
+    bias: NDArray[np.float32],  # [panels * COLUMNS]
+    is_gated: bool,
+    out: NDArray[Any],  # [N, out], as the rows
+    parts: Counters,
+    phase: int,
+) -> None:
+    """out = rows times weights plus bias; gated, out = silu(gate) * up of interleaved columns."""
+    num_rows, size, num_panels, num_steps = len(rows), rows.itemsize, weights.shape[0], weights.shape[1]
+    panel_bytes = num_steps * weights.shape[2] * weights.itemsize
+    num_blocks = (num_rows + ROWS_A_PART - 1) // ROWS_A_PART
+    width = COLUMNS // 2 if is_gated else COLUMNS
+    stride, out_stride = rows.shape[1] * size, out.shape[1] * size
+    first, first_out, first_weight = rows.ctypes.data, out.ctypes.data, weights.ctypes.data
+    first_scale, first_bias = scales.ctypes.data, bias.ctypes.data
+    scratch = np.empty((ROWS_A_PART, width), rows.dtype)
+    num_parts = num_blocks * num_panels
+    while True:
+        part = claim(parts, phase)
+        if part >= num_parts:
+            break
+        row, panel = part // num_panels * ROWS_A_PART, part % num_panels
+        count = min(ROWS_A_PART, num_rows - row)
+        is_whole = (panel + 1) * width <= out.shape[1]
+        y = first_out + row * out_stride + panel * width * size if is_whole else scratch.ctypes.data
+        y_stride = out_stride if is_whole else width * size
+        x, w = first + row * stride, first_weight + panel * panel_bytes
+        s, b = first_scale + panel * COLUMNS * 4, first_bias + panel * COLUMNS * 4
+        if size == 2 and weights.itemsize == 4:
+            if is_gated:
+                tiles.half_gated(x, stride, count, w, num_steps, s, b, y, y_stride)
+            else:
+                tiles.half(x, stride, count, w, num_steps, s, b, y, y_stride)
+        elif size == 2:
+            if is_gated:
+                tiles.half_int8_gated(x, stride, count, w, num_steps, s, b, y, y_stride)
+            else:
+                tiles.half_int8(x, stride, count, w, num_steps, s, b, y, y_stride)
+        elif weights.itemsize == 4:
+            if is_gated:
+                tiles.full_gated(x, stride, count, w, num_steps, s, b, y, y_stride)
+            else:
+                tiles.full(x, stride, count, w, num_steps, s, b, y, y_stride)
+        elif is_gated:
+            tiles.full_int8_gated(x, stride, count, w, num_steps, s, b, y, y_stride)
+        else:
+            tiles.full_int8(x, stride, count, w, num_steps, s, b, y, y_stride)
+        if not is_whole:
+            out[row : row + count, panel * width :] = scratch[:count, : out.shape[1] - panel * width]
+        finish(parts, phase)
+    await_all(parts, phase, num_parts)
