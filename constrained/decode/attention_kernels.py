@@ -21,6 +21,7 @@ _LOG2_E = np.float32(1.4426950408889634)
 
 Bits = NDArray[np.int32] | NDArray[np.uint16]
 Floats = NDArray[np.float32]
+Room = tuple[Floats, Floats, Floats, Floats, Floats]
 
 
 @kernel
@@ -40,6 +41,21 @@ def write_kv(
                 values[block, head, place, i] = value[head, row, i]
 
 
+@kernel
+def tile_address(matrix: Bits, block: int, head: int) -> int:
+    """Where the elements of one block and head lie."""
+    size: int = matrix.shape[2] * matrix.shape[3] * matrix.itemsize
+    return int(matrix.ctypes.data + (block * matrix.shape[1] + head) * size)
+
+
+@kernel
+def make_room(num_lanes: int, key_dim: int, value_dim: int) -> Room:
+    """What `attend_head` works in, for up to so many lanes."""
+    queries, weights = np.empty((num_lanes, key_dim), np.float32), np.empty((num_lanes, SEGMENT), np.float32)
+    sums = np.empty((num_lanes, value_dim), np.float32)
+    return queries, weights, sums, np.empty(num_lanes, np.float32), np.empty(num_lanes, np.float32)
+
+
 @float_kernel
 def _add_product(
     matrix: Bits,  # [num_blocks, kv heads, rows, width]
@@ -53,23 +69,25 @@ def _add_product(
     shift: int,
     sums: Floats,  # [lanes, offset + width]
     offset: int,
+    following: int,  # the address of the block that is read next
 ) -> None:
     """sums (+)= coefficients times the first `num_rows` rows of one block, for some lanes; the old sums count unless fresh.
 
     What an earlier owner of the block left behind in later rows may be NaN, so these are not read.
     """
     width = matrix.shape[3]
+    ahead = following - tile_address(matrix, block, head)
     lane, end = lanes
     while lane < end:
         left = end - lane
         count = 3 if left in (3, 6, 9) else 4 if left >= 4 else 1
         for column in range(0, width - COLUMNS + 1, COLUMNS):
             if count == 4:
-                panel_of_4(matrix, block, head, num_rows, column, coefficients, lane, first, sums, offset, is_fresh)
+                panel_of_4(matrix, block, head, num_rows, column, coefficients, lane, first, sums, offset, is_fresh, ahead)
             elif count == 3:
-                panel_of_3(matrix, block, head, num_rows, column, coefficients, lane, first, sums, offset, is_fresh)
+                panel_of_3(matrix, block, head, num_rows, column, coefficients, lane, first, sums, offset, is_fresh, ahead)
             else:
-                panel_of_1(matrix, block, head, num_rows, column, coefficients, lane, first, sums, offset, is_fresh)
+                panel_of_1(matrix, block, head, num_rows, column, coefficients, lane, first, sums, offset, is_fresh, ahead)
         lane += count
     rest = width // COLUMNS * COLUMNS
     if rest == width:
@@ -122,15 +140,18 @@ def attend_head(
     softcap: float,
     sinks: Floats,  # [query heads], or empty
     out: Floats,  # [N, query heads, value dim]
+    room: Room,
+    following: int,  # the address of the block of keys that is read next, after these
 ) -> None:
     """Some rows of one sequence attend by the query heads of one key head: a lane for each, which read the same blocks."""
     key_dim, value_dim = keys.shape[2], values.shape[3]
     group = query.shape[1] // keys.shape[1]
     scale, end = np.float32(scaling) * _LOG2_E, start + num_rows
     num_lanes = num_rows * group
-    queries, weights = np.empty((num_lanes, key_dim), np.float32), np.empty((num_lanes, SEGMENT), np.float32)
-    sums = np.zeros((num_lanes, value_dim), np.float32)
-    peaks, totals = np.full(num_lanes, _LOWEST), np.zeros(num_lanes, np.float32)
+    queries, weights, sums, peaks, totals = room
+    sums[:num_lanes] = 0.0
+    peaks[:num_lanes] = _LOWEST
+    totals[:num_lanes] = 0.0
     for lane in range(num_lanes):
         row, head = first_row + lane // group, kv_head * group + lane % group
         for i in range(key_dim):
@@ -140,8 +161,13 @@ def attend_head(
         num_blocks = (min(SEGMENT, end - at) + BLOCK_LEN - 1) // BLOCK_LEN
         lanes = (max(0, at - start) * group, num_lanes)  # rows before the segment do not see it
         for j in range(num_blocks):
-            block = table[at // BLOCK_LEN + j]
-            _add_product(keys, block, kv_head, key_dim, queries, lanes, 0, True, shift, weights, j * BLOCK_LEN)
+            first = at // BLOCK_LEN
+            ahead = tile_address(values, table[first], kv_head)
+            if j + 1 < num_blocks:
+                ahead = tile_address(keys, table[first + j + 1], kv_head)
+            _add_product(
+                keys, table[first + j], kv_head, key_dim, queries, lanes, 0, True, shift, weights, j * BLOCK_LEN, ahead
+            )
         count = num_blocks * BLOCK_LEN
         if softcap > 0.0:
             for lane in range(lanes[0], num_lanes):
@@ -163,8 +189,14 @@ def attend_head(
                 peaks[lane] = peak
             totals[lane] += total
         for j in range(num_blocks):
-            block, num_held = table[at // BLOCK_LEN + j], min(BLOCK_LEN, end - at - j * BLOCK_LEN)
-            _add_product(values, block, kv_head, num_held, weights, lanes, j * BLOCK_LEN, False, shift, sums, 0)
+            first, num_held = at // BLOCK_LEN, min(BLOCK_LEN, end - at - j * BLOCK_LEN)
+            ahead = following
+            if j + 1 < num_blocks:
+                ahead = tile_address(values, table[first + j + 1], kv_head)
+            elif at + SEGMENT < end:
+                ahead = tile_address(keys, table[first + j + 1], kv_head)
+            block = table[first + j]
+            _add_product(values, block, kv_head, num_held, weights, lanes, j * BLOCK_LEN, False, shift, sums, 0, ahead)
     for lane in range(num_lanes):
         row, head = first_row + lane // group, kv_head * group + lane % group
         total = totals[lane]
@@ -191,8 +223,15 @@ def attend(
     sinks: Floats,  # [query heads], or empty
     out: Floats,  # [N, query heads, value dim]
 ) -> None:
+    group, most = query.shape[1] // keys.shape[1], 1
+    for s in sequences:
+        most = max(most, row_starts[s + 1] - row_starts[s])
+    room = make_room(most * group, keys.shape[2], values.shape[3])
     for s in sequences:
         first, count = row_starts[s], row_starts[s + 1] - row_starts[s]
         start, table = ends[s] - count, tables[s]
         for head in range(keys.shape[1]):
-            attend_head(query, keys, values, shift, table, first, count, start, head, scaling, window, softcap, sinks, out)
+            ahead = tile_address(keys, table[0], (head + 1) % keys.shape[1])
+            attend_head(
+                query, keys, values, shift, table, first, count, start, head, scaling, window, softcap, sinks, out, room, ahead
+            )

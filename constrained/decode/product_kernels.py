@@ -36,37 +36,38 @@ def multiply(
     first_scale, first_bias = scales.ctypes.data, bias.ctypes.data
     scratch = np.empty((ROWS_A_PART, width), rows.dtype)
     num_parts = num_blocks * num_panels
-    while True:
-        part = claim(parts, phase)
-        if part >= num_parts:
-            break
+    part = claim(parts, phase)
+    while part < num_parts:
+        following = claim(parts, phase)  # a part ahead, so that its weights can be fetched during this one
         row, panel = part // num_panels * ROWS_A_PART, part % num_panels
         count = min(ROWS_A_PART, num_rows - row)
         is_whole = (panel + 1) * width <= out.shape[1]
         y = first_out + row * out_stride + panel * width * size if is_whole else scratch.ctypes.data
         y_stride = out_stride if is_whole else width * size
         x, w = first + row * stride, first_weight + panel * panel_bytes
+        ahead = first_weight + following % num_panels * panel_bytes if following < num_parts else w
         s, b = first_scale + panel * COLUMNS * 4, first_bias + panel * COLUMNS * 4
         if size == 2 and weights.itemsize == 4:
             if is_gated:
-                tiles.half_gated(x, stride, count, w, num_steps, s, b, y, y_stride)
+                tiles.half_gated(x, stride, count, w, num_steps, s, b, y, y_stride, ahead)
             else:
-                tiles.half(x, stride, count, w, num_steps, s, b, y, y_stride)
+                tiles.half(x, stride, count, w, num_steps, s, b, y, y_stride, ahead)
         elif size == 2:
             if is_gated:
-                tiles.half_int8_gated(x, stride, count, w, num_steps, s, b, y, y_stride)
+                tiles.half_int8_gated(x, stride, count, w, num_steps, s, b, y, y_stride, ahead)
             else:
-                tiles.half_int8(x, stride, count, w, num_steps, s, b, y, y_stride)
+                tiles.half_int8(x, stride, count, w, num_steps, s, b, y, y_stride, ahead)
         elif weights.itemsize == 4:
             if is_gated:
-                tiles.full_gated(x, stride, count, w, num_steps, s, b, y, y_stride)
+                tiles.full_gated(x, stride, count, w, num_steps, s, b, y, y_stride, ahead)
             else:
-                tiles.full(x, stride, count, w, num_steps, s, b, y, y_stride)
+                tiles.full(x, stride, count, w, num_steps, s, b, y, y_stride, ahead)
         elif is_gated:
-            tiles.full_int8_gated(x, stride, count, w, num_steps, s, b, y, y_stride)
+            tiles.full_int8_gated(x, stride, count, w, num_steps, s, b, y, y_stride, ahead)
         else:
-            tiles.full_int8(x, stride, count, w, num_steps, s, b, y, y_stride)
+            tiles.full_int8(x, stride, count, w, num_steps, s, b, y, y_stride, ahead)
         if not is_whole:
             out[row : row + count, panel * width :] = scratch[:count, : out.shape[1] - panel * width]
         finish(parts, phase)
+        part = following
     await_all(parts, phase, num_parts)

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from constrained.decode.attention_kernels import attend_head
+from constrained.decode.attention_kernels import attend_head, make_room, tile_address
 from constrained.decode.fused_kernels import Bits, Floats, add_and_norm, narrow, turn_and_store
 from constrained.decode.kernels import kernel
 from constrained.decode.packing import Packed
@@ -176,19 +176,37 @@ def _attend(query, keys, values, shift, pieces, tables, scaling, window, result,
     queries, results = query.view(np.float32), result.view(np.float32)
     width = num_heads // num_kv_heads * dim
     num_parts = len(pieces) * num_kv_heads
-    while True:
-        part = claim(parts, phase)
-        if part >= num_parts:
-            break
+    room = make_room(pieces[:, 2].max() * (num_heads // num_kv_heads), dim, dim)
+    part = claim(parts, phase)
+    while part < num_parts:
+        following = claim(parts, phase)  # a part ahead, so that its first keys can be fetched during this one
+        piece, head = (following if following < num_parts else part) // num_kv_heads, following % num_kv_heads
+        ahead = tile_address(keys, tables[pieces[piece, 0], 0], head)
         piece, head = part // num_kv_heads, part % num_kv_heads
-        sequence, first, count, start = pieces[piece, 0], pieces[piece, 1], pieces[piece, 2], pieces[piece, 3]
+        table, first, count, start = tables[pieces[piece, 0]], pieces[piece, 1], pieces[piece, 2], pieces[piece, 3]
         attend_head(
-            queries, keys, values, shift, tables[sequence], first, count, start, head, scaling, window, 0.0, _NO_SINKS, results
+            queries,
+            keys,
+            values,
+            shift,
+            table,
+            first,
+            count,
+            start,
+            head,
+            scaling,
+            window,
+            0.0,
+            _NO_SINKS,
+            results,
+            room,
+            ahead,
         )
         for row in range(first, first + count):
             flat = result[row].reshape(num_heads * dim)
             narrow(flat[head * width : (head + 1) * width], shift, attended[row, head * width : (head + 1) * width])
         finish(parts, phase)
+        part = following
     await_all(parts, phase, num_parts)
 
 

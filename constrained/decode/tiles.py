@@ -24,15 +24,16 @@ _BYTES = ir.VectorType(INT8, VECTOR)
 
 
 def _panel(is_half: bool, is_int8: bool, is_gated: bool) -> Any:
-    """panel(rows, row_stride, num_rows, weights, num_steps, scales, bias, out, out_stride): addresses, bytes and counts.
+    """panel(rows, row_stride, num_rows, weights, num_steps, scales, bias, out, out_stride, ahead): addresses, bytes and counts.
 
     out[i, 0 : COLUMNS] = bias + scales * (rows[i] times the panel). Gated, the first half of the columns are gates and the
-    rest what they gate: out[i, 0 : VECTOR] = silu(gate) * up, rounded where transformers rounds.
+    rest what they gate: out[i, 0 : VECTOR] = silu(gate) * up, rounded where transformers rounds. `ahead` are the weights of the
+    panel that this thread reads next, which come into the cache meanwhile.
     """
 
     @intrinsic
-    def panel(_, rows, row_stride, num_rows, weights, num_steps, scales, bias, out, out_stride):  # type: ignore[no-untyped-def]
-        signature = types.void(*[types.int64] * 9)
+    def panel(_, rows, row_stride, num_rows, weights, num_steps, scales, bias, out, out_stride, ahead):  # type: ignore[no-untyped-def]
+        signature = types.void(*[types.int64] * 10)
 
         def codegen(context, builder, signature, args):  # type: ignore[no-untyped-def]
             _Panel(builder, is_half, is_int8, is_gated, args).build()
@@ -47,9 +48,10 @@ class _Panel(Writer):
     def __init__(self, builder: Any, is_half: bool, is_int8: bool, is_gated: bool, args: Any) -> None:
         super().__init__(builder)
         self._is_half, self._is_int8, self._is_gated = is_half, is_int8, is_gated
+        self._step_bytes = COLUMNS * ((2 if is_half else 1) if is_int8 else 4)
         self._rows, self._row_stride, self._num_rows = args[:3]
         self._weights, self._num_steps, self._scales, self._bias = args[3:7]
-        self._out, self._out_stride = args[7:]
+        self._out, self._out_stride, self._ahead = args[7:]
 
     def build(self) -> None:
         """A loop for each size of tile, the largest first, over the rows that are left."""
@@ -73,7 +75,7 @@ class _Panel(Writer):
 
     def _tile(self, num_rows: int, row: Any) -> None:
         b = self.b
-        sums = self._loop(num_rows, b.add(self._rows, b.mul(row, self._row_stride)))
+        sums = self._loop(num_rows, b.add(self._rows, b.mul(row, self._row_stride)), self._to_fetch(num_rows, row))
         out = b.add(self._out, b.mul(row, self._out_stride))
         for i in range(num_rows):
             at = self.at(out, i, self._out_stride)
@@ -83,7 +85,19 @@ class _Panel(Writer):
             for part, value in enumerate(values):
                 self._put(value, b.add(at, INT64(part * VECTOR * (2 if self._is_half else 4))))
 
-    def _loop(self, num_rows: int, rows: Any) -> dict[tuple[int, int], Any]:
+    def _to_fetch(self, num_rows: int, row: Any) -> list[Any]:
+        """Where a tile begins to fetch the next panel, line by line: the first tile all of it or half, the second the rest."""
+        b = self.b
+        half = b.mul(self._num_steps, INT64(self._step_bytes // 2))
+        is_first = b.icmp_signed("==", row, INT64(0))
+        is_second = b.icmp_signed("==", row, INT64(TILE_ROWS[0]))
+        first = b.select(is_second, b.add(self._ahead, half), self._weights)
+        first = b.select(is_first, self._ahead, first)
+        if num_rows == TILE_ROWS[0]:
+            return [first]
+        return [first, b.select(is_first, b.add(self._ahead, half), self._weights)]
+
+    def _loop(self, num_rows: int, rows: Any, to_fetch: list[Any]) -> dict[tuple[int, int], Any]:
         b = self.b
         cells = [(i, part) for i in range(num_rows) for part in range(PARTS)]
         start = [self.floats(0.0) if self._is_int8 else self._column(self._bias, part) for part in range(PARTS)]
@@ -94,6 +108,8 @@ class _Panel(Writer):
         step = b.phi(INT64)
         carried = {cell: b.phi(FLOATS) for cell in cells}
         weights = [self._weight(step, part) for part in range(PARTS)]
+        for address in to_fetch:
+            self.prefetch(b.add(address, b.mul(step, INT64(self._step_bytes // 2))))
         new = {}
         for i, first in enumerate(firsts):
             spread = self.spread(self.load(b.add(first, b.mul(step, INT64(4))), INT32, 2))
@@ -112,8 +128,7 @@ class _Panel(Writer):
     def _weight(self, step: Any, part: int) -> Any:
         """Words of two bfloat16 or one float32."""
         b = self.b
-        size = (2 if self._is_half else 1) if self._is_int8 else 4
-        at = b.add(b.add(self._weights, b.mul(step, INT64(size * COLUMNS))), INT64(size * VECTOR * part))
+        at = b.add(b.add(self._weights, b.mul(step, INT64(self._step_bytes))), INT64(self._step_bytes // PARTS * part))
         if not self._is_int8:
             return self.load(at, WORDS, 4 * VECTOR)
         if not self._is_half:

@@ -46,6 +46,14 @@ class Writer:
     def store(self, value: Any, address: Any, align: int) -> None:
         self.b.store(value, self.b.inttoptr(address, value.type.as_pointer())).align = align
 
+    def prefetch(self, address: Any) -> None:
+        """Ask for a cache line that is read soon."""
+        b = self.b
+        place = ir.IntType(8).as_pointer()
+        kind = ir.FunctionType(ir.VoidType(), [place, INT32, INT32, INT32])
+        fetch = b.module.declare_intrinsic("llvm.prefetch.p0", (), kind)
+        b.call(fetch, [b.inttoptr(address, place), INT32(0), INT32(3), INT32(1)])
+
     def at(self, start: Any, count: int, stride: Any) -> Any:
         return self.b.add(start, self.b.mul(INT64(count), stride))
 
