@@ -15,6 +15,33 @@ from constrained.decode.tiles import COLUMNS, TILE_ROWS
 ROWS_A_PART = 8 * TILE_ROWS[0]  # their inputs stay in the second cache while panels pass by
 
 
+_part: Any = kernel
+
+
+@_part
+def panel_product(size, weight_size, is_gated, x, stride, count, w, num_steps, s, b, y, y_stride, ahead):  # type: ignore[no-untyped-def]
+    """One panel for `count` rows, by addresses and bytes; `size` of an element of a row, `weight_size` of a panel's."""
+    if size == 2 and weight_size == 4:
+        if is_gated:
+            tiles.half_gated(x, stride, count, w, num_steps, s, b, y, y_stride, ahead)
+        else:
+            tiles.half(x, stride, count, w, num_steps, s, b, y, y_stride, ahead)
+    elif size == 2:
+        if is_gated:
+            tiles.half_int8_gated(x, stride, count, w, num_steps, s, b, y, y_stride, ahead)
+        else:
+            tiles.half_int8(x, stride, count, w, num_steps, s, b, y, y_stride, ahead)
+    elif weight_size == 4:
+        if is_gated:
+            tiles.full_gated(x, stride, count, w, num_steps, s, b, y, y_stride, ahead)
+        else:
+            tiles.full(x, stride, count, w, num_steps, s, b, y, y_stride, ahead)
+    elif is_gated:
+        tiles.full_int8_gated(x, stride, count, w, num_steps, s, b, y, y_stride, ahead)
+    else:
+        tiles.full_int8(x, stride, count, w, num_steps, s, b, y, y_stride, ahead)
+
+
 @kernel
 def multiply(
     rows: NDArray[Any],  # [N, in], the bits of bfloat16 or float32, C-contiguous
@@ -47,25 +74,7 @@ def multiply(
         x, w = first + row * stride, first_weight + panel * panel_bytes
         ahead = first_weight + following % num_panels * panel_bytes if following < num_parts else w
         s, b = first_scale + panel * COLUMNS * 4, first_bias + panel * COLUMNS * 4
-        if size == 2 and weights.itemsize == 4:
-            if is_gated:
-                tiles.half_gated(x, stride, count, w, num_steps, s, b, y, y_stride, ahead)
-            else:
-                tiles.half(x, stride, count, w, num_steps, s, b, y, y_stride, ahead)
-        elif size == 2:
-            if is_gated:
-                tiles.half_int8_gated(x, stride, count, w, num_steps, s, b, y, y_stride, ahead)
-            else:
-                tiles.half_int8(x, stride, count, w, num_steps, s, b, y, y_stride, ahead)
-        elif weights.itemsize == 4:
-            if is_gated:
-                tiles.full_gated(x, stride, count, w, num_steps, s, b, y, y_stride, ahead)
-            else:
-                tiles.full(x, stride, count, w, num_steps, s, b, y, y_stride, ahead)
-        elif is_gated:
-            tiles.full_int8_gated(x, stride, count, w, num_steps, s, b, y, y_stride, ahead)
-        else:
-            tiles.full_int8(x, stride, count, w, num_steps, s, b, y, y_stride, ahead)
+        panel_product(size, weights.itemsize, is_gated, x, stride, count, w, num_steps, s, b, y, y_stride, ahead)
         if not is_whole:
             out[row : row + count, panel * width :] = scratch[:count, : out.shape[1] - panel * width]
         finish(parts, phase)

@@ -40,7 +40,7 @@ def _place(context: Any, builder: Any, array_type: Any, array: Any, index: Any) 
 
 
 @_instruction
-def _fetch_add(_, array, index):  # type: ignore[no-untyped-def]
+def fetch_add(_, array, index):  # type: ignore[no-untyped-def]
     """The number at a flat index, which is one more from then on."""
 
     def codegen(context, builder, signature, args):  # type: ignore[no-untyped-def]
@@ -51,7 +51,7 @@ def _fetch_add(_, array, index):  # type: ignore[no-untyped-def]
 
 
 @_instruction
-def _load(_, array, index):  # type: ignore[no-untyped-def]
+def load(_, array, index):  # type: ignore[no-untyped-def]
     """The number at a flat index, as other threads have left it."""
 
     def codegen(context, builder, signature, args):  # type: ignore[no-untyped-def]
@@ -59,6 +59,30 @@ def _load(_, array, index):  # type: ignore[no-untyped-def]
         return builder.load_atomic(place, "seq_cst", 8)
 
     return types.int64(array, types.int64), codegen
+
+
+@_instruction
+def replace(_, array, index, old, new):  # type: ignore[no-untyped-def]
+    """Whether the number at a flat index was `old`; it is `new` from then on."""
+
+    def codegen(context, builder, signature, args):  # type: ignore[no-untyped-def]
+        place = _place(context, builder, signature.args[0], args[0], args[1])
+        old, new = (context.cast(builder, args[k], signature.args[k], types.int64) for k in (2, 3))
+        return builder.extract_value(builder.cmpxchg(place, old, new, "seq_cst", "seq_cst"), 1)
+
+    return types.boolean(array, types.int64, old, new), codegen
+
+
+@_instruction
+def put(_, array, index, value):  # type: ignore[no-untyped-def]
+    """Store a number where other threads see it, after all that was written before."""
+
+    def codegen(context, builder, signature, args):  # type: ignore[no-untyped-def]
+        place = _place(context, builder, signature.args[0], args[0], args[1])
+        builder.store_atomic(context.cast(builder, args[2], signature.args[2], types.int64), place, "seq_cst", 8)
+        return context.get_dummy_value()
+
+    return types.void(array, types.int64, value), codegen
 
 
 @_instruction
@@ -91,24 +115,30 @@ def _declared(module: Any, kind: Any, name: str) -> Any:
 
 
 @kernel
+def linger(spins: int) -> int:
+    """Wait a moment, the longer the more often it was done; one more than `spins`."""
+    if spins < _SPINS:
+        _relax()
+    else:
+        _let_others_run()
+    return spins + 1
+
+
+@kernel
 def claim(parts: Counters, phase: int) -> int:
     """The number of a part of the phase that is this thread's from now on; past the last one, no part is left."""
-    return int(_fetch_add(parts, phase * 2 * LINE))
+    return int(fetch_add(parts, phase * 2 * LINE))
 
 
 @kernel
 def finish(parts: Counters, phase: int) -> None:
     """A claimed part is done."""
-    _fetch_add(parts, phase * 2 * LINE + LINE)
+    fetch_add(parts, phase * 2 * LINE + LINE)
 
 
 @kernel
 def await_all(parts: Counters, phase: int, num_parts: int) -> None:
     """Return when all parts of the phase are done."""
     spins = 0
-    while _load(parts, phase * 2 * LINE + LINE) < num_parts:
-        spins += 1
-        if spins < _SPINS:
-            _relax()
-        else:
-            _let_others_run()
+    while load(parts, phase * 2 * LINE + LINE) < num_parts:
+        spins = linger(spins)
