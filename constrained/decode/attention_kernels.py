@@ -25,23 +25,6 @@ Room = tuple[Floats, Floats, Floats, Floats, Floats]
 
 
 @kernel
-def write_kv(
-    key: Bits,  # [kv heads, N, key dim]
-    value: Bits,  # [kv heads, N, value dim]
-    keys: Bits,  # [num_blocks, kv heads, key dim, BLOCK_LEN]
-    values: Bits,  # [num_blocks, kv heads, BLOCK_LEN, value dim]
-    slots: NDArray[np.int64],  # [N]
-) -> None:
-    for row in range(len(slots)):
-        block, place = slots[row] // BLOCK_LEN, slots[row] % BLOCK_LEN
-        for head in range(key.shape[0]):
-            for i in range(key.shape[2]):
-                keys[block, head, i, place] = key[head, row, i]
-            for i in range(value.shape[2]):
-                values[block, head, place, i] = value[head, row, i]
-
-
-@kernel
 def tile_address(matrix: Bits, block: int, head: int) -> int:
     """Where the elements of one block and head lie."""
     size: int = matrix.shape[2] * matrix.shape[3] * matrix.itemsize
@@ -205,33 +188,3 @@ def attend_head(
         share = np.float32(1.0) / total
         for i in range(value_dim):
             out[row, head, i] = sums[lane, i] * share
-
-
-@float_kernel
-def attend(
-    query: Floats,  # [N, query heads, key dim]
-    keys: Bits,  # [num_blocks, kv heads, key dim, BLOCK_LEN]
-    values: Bits,  # [num_blocks, kv heads, BLOCK_LEN, value dim]
-    shift: int,
-    sequences: NDArray[np.int64],  # the sequences to attend for, indices into the next three
-    row_starts: NDArray[np.int64],  # [S + 1]
-    ends: NDArray[np.int64],  # [S]
-    tables: NDArray[np.int64],  # [S, blocks]
-    scaling: float,
-    window: int,
-    softcap: float,
-    sinks: Floats,  # [query heads], or empty
-    out: Floats,  # [N, query heads, value dim]
-) -> None:
-    group, most = query.shape[1] // keys.shape[1], 1
-    for s in sequences:
-        most = max(most, row_starts[s + 1] - row_starts[s])
-    room = make_room(most * group, keys.shape[2], values.shape[3])
-    for s in sequences:
-        first, count = row_starts[s], row_starts[s + 1] - row_starts[s]
-        start, table = ends[s] - count, tables[s]
-        for head in range(keys.shape[1]):
-            ahead = tile_address(keys, table[0], (head + 1) % keys.shape[1])
-            attend_head(
-                query, keys, values, shift, table, first, count, start, head, scaling, window, softcap, sinks, out, room, ahead
-            )

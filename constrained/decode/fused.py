@@ -24,7 +24,6 @@ from constrained.decode.team import Team
 
 _FAMILIES = ("LlamaForCausalLM", "MistralForCausalLM", "Qwen2ForCausalLM")
 _FIXED_TURNS = ("default", "linear", "llama3", "yarn")  # a position is turned the same whatever else a step holds
-_ROWS_A_PIECE = 16
 
 
 def is_fusable(model: Any, traits: dict[int, AttentionTraits]) -> bool:
@@ -78,7 +77,7 @@ class FusedForward:
         """[rows that are wanted, vocabulary]"""
         self._backend.begin(batch)
         cos, sin = self._turns.of(batch.positions)
-        step = Step(batch.token_ids, self._backend.slots, cos, sin, _pieces(batch), batch.tables, batch.logit_rows)
+        step = Step(batch.token_ids, self._backend.slots, cos, sin, self._backend.pieces, batch.tables, batch.logit_rows)
         logits = torch.empty(len(batch.logit_rows), self._widths[2], dtype=self._dtype)
         buffers = self._room(batch.num_rows, len(batch.logit_rows))._replace(logits=self._view(logits))
         self._parts.fill(0)
@@ -132,20 +131,6 @@ def _weights(model: Any, bits: torch.dtype) -> Weights:
         down=pack([(mlp.down_proj,) for mlp in mlps], dtype),
         head=pack([(model.lm_head,)], dtype),
     )
-
-
-def _pieces(batch: PackedBatch) -> NDArray[np.int64]:
-    """[pieces, 4]: sequence, first row, number of rows, position of the first; long spans in several pieces."""
-    counts = np.diff(batch.row_starts)
-    starts = batch.ends - counts
-    if int(counts.max()) <= _ROWS_A_PIECE:
-        return np.stack([np.arange(len(counts)), batch.row_starts[:-1], counts, starts], axis=1)
-    pieces = [
-        (i, int(batch.row_starts[i]) + at, min(_ROWS_A_PIECE, int(counts[i]) - at), int(starts[i]) + at)
-        for i in range(len(counts))
-        for at in range(0, int(counts[i]), _ROWS_A_PIECE)
-    ]
-    return np.array(pieces, np.int64)
 
 
 class _Turns:

@@ -6,54 +6,18 @@ original weights, which embeddings may share, so they cost their size in memory.
 
 from __future__ import annotations
 
-import threading
-from collections.abc import Collection, Iterator
+from collections.abc import Collection
 from collections.abc import Sequence as Seq
-from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import contextmanager
 from typing import Any
 
-import numpy as np
 import torch
 from torch import Tensor, nn
 
-from constrained.decode.job_kernels import new_box, serve, share_product
+from constrained.decode.crew import box_of_this_thread, sample_of
+from constrained.decode.job_kernels import share_product
 from constrained.decode.packing import Linear, is_packable, pack
 from constrained.decode.quantized import Int8Linear
 from constrained.decode.tiles import COLUMNS
-
-
-class _Desk(threading.local):
-    """Where the products of the running thread lie."""
-
-    def __init__(self) -> None:
-        self.box = new_box()
-
-
-_desk = _Desk()
-
-
-class Crew:
-    """Helpers of the thread that computes products while it is `at_work`; without them it computes alone."""
-
-    def __init__(self, size: int) -> None:
-        self._num_helpers = size - 1
-        self._pool = ThreadPoolExecutor(max(1, self._num_helpers), thread_name_prefix="constrained-crew")
-
-    @contextmanager
-    def at_work(self) -> Iterator[None]:
-        stop = np.zeros(1, np.int64)
-        helpers: list[Future[None]] = [self._pool.submit(serve, _desk.box, stop) for _ in range(self._num_helpers)]
-        try:
-            yield
-        finally:
-            stop[0] = 1
-            for helper in helpers:
-                if not helper.cancel():
-                    helper.result()
-
-    def close(self) -> None:
-        self._pool.shutdown()
 
 
 class PackedLinear:
@@ -70,6 +34,7 @@ class PackedLinear:
         self._padded = words.shape[0] * width
         weights = (words.ctypes.data, words.shape[1] * words.shape[2] * words.itemsize, words.shape[0], words.shape[1])
         self._weights = (*weights, words.itemsize, packed.scales.ctypes.data, packed.bias.ctypes.data, int(is_gated))
+        self._sample = sample_of(dtype)
         self._last = (self._padded * size, width * size, COLUMNS * 4)
 
     def __call__(self, rows: Tensor) -> Tensor:
@@ -80,7 +45,7 @@ class PackedLinear:
         if flat.shape[0]:
             stride, width, columns = self._last
             at = flat.data_ptr(), flat.stride(0) * self._size, flat.shape[0], self._size
-            share_product(_desk.box, *at, *self._weights, out.data_ptr(), stride, width, columns)
+            share_product(box_of_this_thread(), self._sample, *at, *self._weights, out.data_ptr(), stride, width, columns)
         if self._padded != self._num_out:
             out = out[:, : self._num_out]
         return out.view(*rows.shape[:-1], self._num_out) if rows.dim() != 2 else out

@@ -17,8 +17,8 @@ from constrained.decode.attention_kernels import BLOCK_LEN
 from constrained.decode.batch import PackedBatch, Span, pack
 from constrained.decode.blocks import Copy
 from constrained.decode.cpu_attention import CPU_DTYPES, CpuPagedAttention
+from constrained.decode.crew import Crew
 from constrained.decode.fused import FusedForward, is_fusable
-from constrained.decode.linears import Crew
 from constrained.decode.torch_attention import TorchPagedAttention
 from constrained.errors import UnsupportedModelError
 
@@ -43,7 +43,7 @@ class ModelRunner:
         self.device = model.device
         self.dtype = model.dtype
         self.called_layers: list[int] = []  # of the last forward, in order
-        self._crew = Crew(torch.get_num_threads() if self.device.type == "cpu" else 1)
+        self._crew = Crew(torch.get_num_threads() if self.device.type == "cpu" else 1, self.dtype)
         self._keeps_rows = "logits_to_keep" in inspect.signature(model.forward).parameters
         self.recorder = self._probe()
         block_bytes = sum(_token_bytes(shape, self.dtype) for shape in self.recorder.layers.values()) * BLOCK_LEN
