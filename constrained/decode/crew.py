@@ -55,8 +55,7 @@ class Crew:
         finally:
             stop[0] = 1
             for helper in helpers:
-                if not helper.cancel():
-                    helper.result()
+                helper.cancel()
 
     def close(self) -> None:
         self._pool.shutdown()

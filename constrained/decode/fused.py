@@ -18,7 +18,7 @@ from constrained.decode.attention import AttentionTraits
 from constrained.decode.batch import PackedBatch
 from constrained.decode.cpu_attention import CPU_DTYPES, CpuPagedAttention
 from constrained.decode.packing import is_packable, pack
-from constrained.decode.shares import counters
+from constrained.decode.shares import LAST_RUN, counters, start_run
 from constrained.decode.step_kernels import PHASES_A_LAYER, Buffers, Cache, Step, Weights, run_step
 from constrained.decode.team import Team
 
@@ -66,6 +66,7 @@ class FusedForward:
         self._cache = Cache(keys, values, np.array(scalings, np.float64), np.array(windows, np.int64))
         self._turns = _Turns(body.rotary_emb, self._dim)
         self._parts = counters(PHASES_A_LAYER * len(body.layers) + 2)
+        self._run = 0
         self._team = Team(torch.get_num_threads())
         self._buffers = self._allocate(0)
 
@@ -80,8 +81,9 @@ class FusedForward:
         step = Step(batch.token_ids, self._backend.slots, cos, sin, self._backend.pieces, batch.tables, batch.logit_rows)
         logits = torch.empty(len(batch.logit_rows), self._widths[2], dtype=self._dtype)
         buffers = self._room(batch.num_rows, len(batch.logit_rows))._replace(logits=self._view(logits))
-        self._parts.fill(0)
-        self._team.run(run_step, self._weights, self._cache, step, buffers, self._eps, self._shift, self._parts)
+        self._run = self._run % LAST_RUN + 1
+        start_run(self._parts, self._run)
+        self._team.run(run_step, self._weights, self._cache, step, buffers, self._eps, self._shift, self._parts, self._run)
         return logits
 
     def close(self) -> None:

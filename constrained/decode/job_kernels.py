@@ -19,15 +19,13 @@ from constrained.decode.attention_kernels import BLOCK_LEN, Bits, attend_head, m
 from constrained.decode.fused_kernels import Floats, narrow, widen
 from constrained.decode.kernels import kernel
 from constrained.decode.product_kernels import ROWS_A_PART, panel_product
-from constrained.decode.shares import LINE, fetch_add, linger, load, put, replace
+from constrained.decode.shares import CLAIMED, LAST_RUN, LINE, RUN_SHIFT, fetch_add, linger, load, put, replace
 
 # A box: the job's number and the parts claimed of it in one number, the parts done, then the job itself.
 _CLAIM, _DONE, _KIND, _PARTS, _FIELDS = 0, LINE, 2 * LINE, 2 * LINE + 1, 2 * LINE + 2
 _NUM_FIELDS = 20
 _PRODUCT, _ATTENTION = 0, 1
-_SHIFT = 32  # the job's number is above, the parts claimed below
-_LAST_JOB = (1 << 31) - 1
-_MANY = (1 << _SHIFT) - 1  # claimed while a job is being written
+_MANY = CLAIMED  # while a job is being written
 
 Box = NDArray[np.int64]
 _carray: Any = vars(numba)["carray"]
@@ -102,7 +100,7 @@ def _work(box, job, sample):  # type: ignore[no-untyped-def]
     while True:
         word = load(box, _CLAIM)
         part = word & _MANY
-        if word >> _SHIFT != job or part >= num_parts:
+        if word >> RUN_SHIFT != job or part >= num_parts:
             return
         if replace(box, _CLAIM, word, word + 1):
             if kind == _PRODUCT:
@@ -116,8 +114,8 @@ def _work(box, job, sample):  # type: ignore[no-untyped-def]
 def _open(box, kind, num_parts):  # type: ignore[no-untyped-def]
     """Begin to write a job; its number."""
     word = load(box, _CLAIM)
-    job = ((word >> _SHIFT) + 1) & _LAST_JOB
-    replace(box, _CLAIM, word, (job << _SHIFT) | _MANY)  # nobody else changes it: all parts were claimed
+    job = ((word >> RUN_SHIFT) + 1) & LAST_RUN
+    replace(box, _CLAIM, word, (job << RUN_SHIFT) | _MANY)  # nobody else changes it: all parts were claimed
     box[_KIND], box[_PARTS] = kind, num_parts
     return job
 
@@ -126,7 +124,7 @@ def _open(box, kind, num_parts):  # type: ignore[no-untyped-def]
 def _do(box, job, num_parts, sample):  # type: ignore[no-untyped-def]
     """Let helpers see the job, and return when it is done."""
     put(box, _DONE, 0)
-    put(box, _CLAIM, job << _SHIFT)
+    put(box, _CLAIM, job << RUN_SHIFT)
     _work(box, job, sample)
     spins = 0
     while load(box, _DONE) < num_parts:
@@ -216,7 +214,7 @@ def serve(box: Box, sample: Bits, stop: NDArray[np.int64]) -> None:
     seen, spins = -1, 0
     while load(stop, 0) == 0:
         word = load(box, _CLAIM)
-        job = word >> _SHIFT
+        job = word >> RUN_SHIFT
         if job == seen or word & _MANY == _MANY:
             spins = linger(spins)
             continue

@@ -51,6 +51,7 @@ def multiply(
     is_gated: bool,
     out: NDArray[Any],  # [N, out], as the rows
     parts: Counters,
+    run: int,
     phase: int,
 ) -> None:
     """out = rows times weights plus bias; gated, out = silu(gate) * up of interleaved columns."""
@@ -63,9 +64,9 @@ def multiply(
     first_scale, first_bias = scales.ctypes.data, bias.ctypes.data
     scratch = np.empty((ROWS_A_PART, width), rows.dtype)
     num_parts = num_blocks * num_panels
-    part = claim(parts, phase)
+    part = claim(parts, run, phase, num_parts)
     while part < num_parts:
-        following = claim(parts, phase)  # a part ahead, so that its weights can be fetched during this one
+        following = claim(parts, run, phase, num_parts)  # a part ahead, so that its weights can be fetched during this one
         row, panel = part // num_panels * ROWS_A_PART, part % num_panels
         count = min(ROWS_A_PART, num_rows - row)
         is_whole = (panel + 1) * width <= out.shape[1]
@@ -79,4 +80,4 @@ def multiply(
             out[row : row + count, panel * width :] = scratch[:count, : out.shape[1] - panel * width]
         finish(parts, phase)
         part = following
-    await_all(parts, phase, num_parts)
+    await_all(parts, run, phase, num_parts)

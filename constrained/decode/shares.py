@@ -1,7 +1,8 @@
 """How threads share one computation inside compiled code: each claims the next part, and all go on when every part is done.
 
-No thread waits for another to arrive, only for parts that were claimed: one that comes late, or whose core another process
-has, finds the work done. Waiting spins for a few microseconds and then lets other processes run.
+No thread waits for another to arrive, only for parts that were claimed. One that comes late, or whose core another process
+has, finds the work done; where the counters count another run by then, it claims nothing and leaves. Waiting spins for a few
+microseconds and then lets other processes run.
 """
 
 from __future__ import annotations
@@ -22,7 +23,11 @@ LINE = 8  # int64 numbers in a cache line: counters of their own lines do not di
 _SPINS = 2000
 _INT64 = ir.IntType(64)
 
-Counters = NDArray[np.int64]  # [phases, 2, LINE]: parts claimed and parts done
+RUN_SHIFT = 32  # above: the number of the run; below: parts claimed
+CLAIMED = (1 << RUN_SHIFT) - 1
+LAST_RUN = (1 << 31) - 1
+
+Counters = NDArray[np.int64]  # [phases, 2, LINE]: the run and its parts claimed; parts done
 
 
 # numba's own type of an intrinsic does not say that its first parameter is not passed.
@@ -31,6 +36,12 @@ _instruction: Any = intrinsic
 
 def counters(num_phases: int) -> Counters:
     return np.zeros((num_phases, 2, LINE), np.int64)
+
+
+def start_run(parts: Counters, run: int) -> None:
+    """Count for another run, when all parts of the last one are done."""
+    parts[:, 1, 0] = 0
+    parts[:, 0, 0] = run << RUN_SHIFT
 
 
 def _place(context: Any, builder: Any, array_type: Any, array: Any, index: Any) -> Any:
@@ -125,9 +136,16 @@ def linger(spins: int) -> int:
 
 
 @kernel
-def claim(parts: Counters, phase: int) -> int:
-    """The number of a part of the phase that is this thread's from now on; past the last one, no part is left."""
-    return int(fetch_add(parts, phase * 2 * LINE))
+def claim(parts: Counters, run: int, phase: int, num_parts: int) -> int:
+    """A part of the phase that is this thread's from now on; `num_parts` where none is left, or where the run is over."""
+    at = phase * 2 * LINE
+    while True:
+        word = load(parts, at)
+        part = word & CLAIMED
+        if word >> RUN_SHIFT != run or part >= num_parts:
+            return num_parts
+        if replace(parts, at, word, word + 1):
+            return int(part)
 
 
 @kernel
@@ -137,8 +155,8 @@ def finish(parts: Counters, phase: int) -> None:
 
 
 @kernel
-def await_all(parts: Counters, phase: int, num_parts: int) -> None:
-    """Return when all parts of the phase are done."""
-    spins = 0
-    while load(parts, phase * 2 * LINE + LINE) < num_parts:
+def await_all(parts: Counters, run: int, phase: int, num_parts: int) -> None:
+    """Return when all parts of the phase are done, or the run is over."""
+    spins, at = 0, phase * 2 * LINE
+    while load(parts, at + LINE) < num_parts and load(parts, at) >> RUN_SHIFT == run:
         spins = linger(spins)

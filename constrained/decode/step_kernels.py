@@ -73,8 +73,10 @@ class Buffers(NamedTuple):
 
 
 @kernel
-def run_step(weights: Weights, cache: Cache, step: Step, buffers: Buffers, eps: float, shift: int, parts: Counters) -> None:
-    """Fills `buffers.logits`; returns when all threads' parts are done."""
+def run_step(
+    weights: Weights, cache: Cache, step: Step, buffers: Buffers, eps: float, shift: int, parts: Counters, run: int
+) -> None:
+    """Fills `buffers.logits`; returns when all threads' parts are done, or `parts` count another run."""
     embed, norms, parts = unowned(weights.embed), unowned(weights.norms), unowned(parts)
     qkv_w, qkv_s, qkv_b = _freed(weights.qkv)
     out_w, out_s, out_b = _freed(weights.out)
@@ -103,10 +105,11 @@ def run_step(weights: Weights, cache: Cache, step: Step, buffers: Buffers, eps: 
             shift,
             normed,
             parts,
+            run,
             phase,
         )
-        multiply(normed, qkv_w[layer], qkv_s[layer], qkv_b[layer], False, qkv, parts, phase + 1)
-        _turn(qkv, cos, sin, keys[layer], values[layer], slots, shift, query, parts, phase + 2)
+        multiply(normed, qkv_w[layer], qkv_s[layer], qkv_b[layer], False, qkv, parts, run, phase + 1)
+        _turn(qkv, cos, sin, keys[layer], values[layer], slots, shift, query, parts, run, phase + 2)
         _attend(
             query,
             keys[layer],
@@ -119,15 +122,16 @@ def run_step(weights: Weights, cache: Cache, step: Step, buffers: Buffers, eps: 
             result,
             attended,
             parts,
+            run,
             phase + 3,
         )
-        multiply(attended, out_w[layer], out_s[layer], out_b[layer], False, delta, parts, phase + 4)
-        _embed_and_norm(embed, token_ids[:0], residual, delta, norms[2 * layer + 1], eps, shift, normed, parts, phase + 5)
-        multiply(normed, gate_up_w[layer], gate_up_s[layer], gate_up_b[layer], True, active, parts, phase + 6)
-        multiply(active, down_w[layer], down_s[layer], down_b[layer], False, delta, parts, phase + 7)
+        multiply(attended, out_w[layer], out_s[layer], out_b[layer], False, delta, parts, run, phase + 4)
+        _embed_and_norm(embed, token_ids[:0], residual, delta, norms[2 * layer + 1], eps, shift, normed, parts, run, phase + 5)
+        multiply(normed, gate_up_w[layer], gate_up_s[layer], gate_up_b[layer], True, active, parts, run, phase + 6)
+        multiply(active, down_w[layer], down_s[layer], down_b[layer], False, delta, parts, run, phase + 7)
         phase += PHASES_A_LAYER
-    _last_norm(residual, delta, logit_rows, norms[2 * num_layers], eps, shift, wanted, parts, phase)
-    multiply(wanted, head_w[0], head_s[0], head_b[0], False, logits, parts, phase + 1)
+    _last_norm(residual, delta, logit_rows, norms[2 * num_layers], eps, shift, wanted, parts, run, phase)
+    multiply(wanted, head_w[0], head_s[0], head_b[0], False, logits, parts, run, phase + 1)
 
 
 @_part
@@ -136,12 +140,12 @@ def _freed(packed):  # type: ignore[no-untyped-def]
 
 
 @_part
-def _embed_and_norm(embed, token_ids, residual, delta, weight, eps, shift, normed, parts, phase):  # type: ignore[no-untyped-def]
+def _embed_and_norm(embed, token_ids, residual, delta, weight, eps, shift, normed, parts, run, phase):  # type: ignore[no-untyped-def]
     """Start the residual where there are tokens; add, norm."""
     num_rows = len(residual)
     num_parts = (num_rows + _ROWS_A_PART - 1) // _ROWS_A_PART
     while True:
-        part = claim(parts, phase)
+        part = claim(parts, run, phase, num_parts)
         if part >= num_parts:
             break
         first, end = part * _ROWS_A_PART, min(part * _ROWS_A_PART + _ROWS_A_PART, num_rows)
@@ -151,35 +155,36 @@ def _embed_and_norm(embed, token_ids, residual, delta, weight, eps, shift, norme
         added = delta[first:end] if len(delta) else delta
         add_and_norm(residual[first:end], added, weight, eps, shift, normed[first:end])
         finish(parts, phase)
-    await_all(parts, phase, num_parts)
+    await_all(parts, run, phase, num_parts)
 
 
 @_part
-def _turn(qkv, cos, sin, keys, values, slots, shift, query, parts, phase):  # type: ignore[no-untyped-def]
+def _turn(qkv, cos, sin, keys, values, slots, shift, query, parts, run, phase):  # type: ignore[no-untyped-def]
     """Rotate queries and keys, store keys and values."""
     num_rows = len(qkv)
     num_parts = (num_rows + _ROWS_A_PART - 1) // _ROWS_A_PART
     while True:
-        part = claim(parts, phase)
+        part = claim(parts, run, phase, num_parts)
         if part >= num_parts:
             break
         a, b = part * _ROWS_A_PART, min(part * _ROWS_A_PART + _ROWS_A_PART, num_rows)
         turn_and_store(qkv[a:b], cos[a:b], sin[a:b], keys, values, slots[a:b], shift, query[a:b])
         finish(parts, phase)
-    await_all(parts, phase, num_parts)
+    await_all(parts, run, phase, num_parts)
 
 
 @_part
-def _attend(query, keys, values, shift, pieces, tables, scaling, window, result, attended, parts, phase):  # type: ignore[no-untyped-def]
+def _attend(query, keys, values, shift, pieces, tables, scaling, window, result, attended, parts, run, phase):  # type: ignore[no-untyped-def]
     """Each piece and key head on its own."""
     num_kv_heads, num_heads, dim = keys.shape[1], query.shape[1], query.shape[2]
     queries, results = query.view(np.float32), result.view(np.float32)
     width = num_heads // num_kv_heads * dim
     num_parts = len(pieces) * num_kv_heads
     room = make_room(pieces[:, 2].max() * (num_heads // num_kv_heads), dim, dim)
-    part = claim(parts, phase)
+    part = claim(parts, run, phase, num_parts)
     while part < num_parts:
-        following = claim(parts, phase)  # a part ahead, so that its first keys can be fetched during this one
+        # A part ahead, so that its first keys can be fetched during this one.
+        following = claim(parts, run, phase, num_parts)
         piece, head = (following if following < num_parts else part) // num_kv_heads, following % num_kv_heads
         ahead = tile_address(keys, tables[pieces[piece, 0], 0], head)
         piece, head = part // num_kv_heads, part % num_kv_heads
@@ -207,17 +212,18 @@ def _attend(query, keys, values, shift, pieces, tables, scaling, window, result,
             narrow(flat[head * width : (head + 1) * width], shift, attended[row, head * width : (head + 1) * width])
         finish(parts, phase)
         part = following
-    await_all(parts, phase, num_parts)
+    await_all(parts, run, phase, num_parts)
 
 
 @_part
-def _last_norm(residual, delta, rows, weight, eps, shift, wanted, parts, phase):  # type: ignore[no-untyped-def]
+def _last_norm(residual, delta, rows, weight, eps, shift, wanted, parts, run, phase):  # type: ignore[no-untyped-def]
     """Of the rows whose logits are wanted."""
+    num_parts = len(rows)
     while True:
-        part = claim(parts, phase)
-        if part >= len(rows):
+        part = claim(parts, run, phase, num_parts)
+        if part >= num_parts:
             break
         row = rows[part]
         add_and_norm(residual[row : row + 1], delta[row : row + 1], weight, eps, shift, wanted[part : part + 1])
         finish(parts, phase)
-    await_all(parts, phase, len(rows))
+    await_all(parts, run, phase, num_parts)

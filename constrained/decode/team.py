@@ -14,15 +14,14 @@ class Team:
         self._helpers = ThreadPoolExecutor(self._num_helpers, thread_name_prefix="constrained-team") if size > 1 else None
 
     def run(self, function: Callable[..., None], *args: object) -> None:
-        """Call a function that gives the GIL up on every thread; returns when none of them is in it any more."""
-        if self._helpers is None:
-            function(*args)
-            return
-        helped = [self._helpers.submit(function, *args) for _ in range(self._num_helpers)]
+        """Call a function that gives the GIL up on every thread; returns when the caller's call does.
+
+        A thread whose core another process has may be in it still, or come to it later: it must find nothing to do then.
+        """
+        helped = [self._helpers.submit(function, *args) for _ in range(self._num_helpers)] if self._helpers else []
         function(*args)
         for future in helped:
-            if not future.cancel():
-                future.result()
+            future.cancel()
 
     def close(self) -> None:
         if self._helpers is not None:

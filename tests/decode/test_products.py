@@ -11,7 +11,7 @@ from torch import Tensor, nn
 from constrained.decode.packing import is_packable, pack
 from constrained.decode.product_kernels import multiply
 from constrained.decode.quantized import Int8Linear
-from constrained.decode.shares import await_all, claim, counters, finish
+from constrained.decode.shares import await_all, claim, counters, finish, start_run
 from constrained.decode.team import Team
 
 TOLERANCES = {torch.float32: 1e-5, torch.bfloat16: 1e-2}
@@ -26,7 +26,8 @@ def product(layers: list[Any], rows: Tensor, num_out: int, *, is_gated: bool = F
     out = torch.full((len(rows), num_out), float("nan"), dtype=rows.dtype)
     team = Team(num_threads)
     parts = counters(1)
-    team.run(multiply, bits(rows), packed.words[0], packed.scales[0], packed.bias[0], is_gated, bits(out), parts, 0)
+    start_run(parts, 7)
+    team.run(multiply, bits(rows), packed.words[0], packed.scales[0], packed.bias[0], is_gated, bits(out), parts, 7, 0)
     team.close()
     return out
 
@@ -92,9 +93,31 @@ def test_only_what_the_kernels_take_is_packable() -> None:
 
 def test_each_part_goes_to_one_thread_and_nobody_waits_for_a_thread_that_is_late() -> None:
     parts = counters(2)
-    taken = [claim(parts, 1) for _ in range(3)]
-    assert taken == [0, 1, 2]
-    for _ in taken[:2]:
+    start_run(parts, 4)
+    assert [claim(parts, 4, 1, 3) for _ in range(4)] == [0, 1, 2, 3]
+    assert claim(parts, 4, 0, 3) == 0  # phases do not touch
+    for _ in range(3):
         finish(parts, 1)
-    await_all(parts, 1, 2)
-    assert claim(parts, 0) == 0  # phases do not touch
+    await_all(parts, 4, 1, 3)
+
+
+def test_a_thread_that_is_late_for_its_run_takes_nothing_and_leaves() -> None:
+    parts = counters(1)
+    start_run(parts, 5)
+    assert claim(parts, 4, 0, 3) == 3
+    await_all(parts, 4, 0, 3)
+    assert claim(parts, 5, 0, 3) == 0
+
+
+def test_many_runs_in_a_row_are_each_complete() -> None:
+    """Helpers of one run meet the next one: nothing is missed or done twice."""
+    torch.manual_seed(0)
+    layer, rows = linear(64, 640, torch.float32, bias=False, int8=False), torch.randn(2, 64)
+    packed, parts, team = pack([[layer]], torch.float32), counters(1), Team(3)
+    expected = product([layer], rows, 640)
+    for run in range(1, 400):
+        out = torch.full((2, 640), float("nan"))
+        start_run(parts, run)
+        team.run(multiply, bits(rows), packed.words[0], packed.scales[0], packed.bias[0], False, bits(out), parts, run, 0)
+        assert torch.equal(out, expected)
+    team.close()
