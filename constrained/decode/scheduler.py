@@ -38,7 +38,7 @@ class SchedulerLimits:
 
     max_running: int = 32
     prefill_busy: int = 128
-    prefill_idle: int = 512
+    prefill_idle: int = 1024
     stretch: float = 1.5
 
     def __post_init__(self) -> None:

@@ -13,7 +13,7 @@ from constrained.decode.linears import PackedLinear
 from constrained.decode.options import EngineOptions
 from constrained.decode.preparation import prepare
 from constrained.decode.swaps import PackedMlp, PackedNorm, swap_modules
-from tests.decode.mocks import random_model
+from tests.decode.mocks import random_model, tiny_config
 from tests.decode.test_runner import CONFIGS, greedy, make_runner
 
 NORMS, MLPS = ("llama", "qwen3", "gemma", "gemma3 with windows"), ("llama", "qwen2", "qwen3")
@@ -78,7 +78,7 @@ def test_what_computes_something_else_is_left_alone() -> None:
 
 
 def test_hooks_are_kept() -> None:
-    model = random_model(CONFIGS["llama"])
+    model = random_model(tiny_config())
     calls: list[Any] = []
     model.model.layers[0].mlp.gate_proj.register_forward_hook(lambda *call: calls.append(call))
     swap_modules(model)
