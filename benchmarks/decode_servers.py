@@ -21,6 +21,7 @@ from __future__ import annotations
 import argparse
 import asyncio
 import json
+import secrets
 import statistics
 import sys
 import time
@@ -121,7 +122,7 @@ def texts_of(count: int, label: str) -> list[str]:
 async def measure(sides: list[tuple[httpx.AsyncClient, str]], count: int, schema: bool, options: argparse.Namespace) -> Row:
     rounds = []
     for number in range(options.rounds + 1):  # the first one warms up
-        label = f"{count}{'s' if schema else 'f'}{number}-"
+        label = f"{secrets.token_hex(4)} {number}-"  # no server has seen it
         rounds.append([await turn(*side, texts_of(count, label), options.tokens, schema) for side in sides])
     counted = rounds[1:]
     answers = [[answer for each in counted for answer in each[i][1]] for i in range(2)]
