@@ -14,7 +14,14 @@ from typing import Any, TypeVar, cast
 
 import numba
 
-WRITTEN_OUT = ("panels.py", "shares.py", "softmax.py", "tiles.py", "vectors.py")  # instructions that kernels are made of
+WRITTEN_OUT = (
+    "order.py",
+    "panels.py",
+    "shares.py",
+    "softmax.py",
+    "tiles.py",
+    "vectors.py",
+)  # instructions that kernels are made of
 F = TypeVar("F", bound=Callable[..., object])
 _FLOAT_RULES = {"reassoc", "contract", "nsz", "arcp"}
 
