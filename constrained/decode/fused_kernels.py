@@ -126,13 +126,6 @@ def store(
                 values[block, head, place, i] = qkv[row, value_at + i]
 
 
-@kernel
-def narrow_rows(source: NDArray[np.uint32], shift: int, target: Bits) -> None:
-    """target [N, K] = source [N, K] (float32 bits), rounded."""
-    for row in range(len(target)):
-        narrow(source[row], shift, target[row])
-
-
 @float_kernel
 def turn_and_store(
     qkv: Bits,  # [N, (query heads + 2 kv heads) * dim]

@@ -10,7 +10,7 @@ import torch
 from transformers import GPT2Config, LlamaConfig, MistralConfig, PreTrainedConfig, Qwen2Config
 
 from constrained.decode.batch import Span
-from constrained.decode.fused_kernels import add_and_norm, narrow_rows
+from constrained.decode.fused_kernels import add_and_norm, narrow
 from constrained.decode.options import EngineOptions
 from constrained.decode.preparation import prepare
 from constrained.decode.runner import ModelRunner
@@ -107,9 +107,9 @@ def test_kernels_equal_torch(dtype: torch.dtype, shift: int) -> None:
 
 
 def test_rounding_is_to_the_nearest_even() -> None:
-    values = torch.tensor([[1.0, 1.00390625, 1.01171875, -3.3, 1e-30, 65504.0, 0.0, -0.0]])
-    out = torch.empty(1, 8, dtype=torch.bfloat16)
-    narrow_rows(values.numpy().view(np.uint32), 16, bits(out))
+    values = torch.tensor([1.0, 1.00390625, 1.01171875, -3.3, 1e-30, 65504.0, 0.0, -0.0])
+    out = torch.empty(8, dtype=torch.bfloat16)
+    narrow(values.numpy().view(np.uint32), 16, bits(out))
     assert torch.equal(out, values.to(torch.bfloat16))
 
 
