@@ -11,7 +11,8 @@ Method
     without a schema, end-of-sequence ignored: it decodes as many tokens as generate, exactly `--tokens` per sequence.
     "agnostic" is the same without the fused forward pass: the path that any architecture takes. "batching" is transformers'
     continuous batching (`generate_batch`). Prompts are computed anew each time: prefix caching is off for all of these.
-    `--measures` adds a second table, see `decode_measures.py`; "none" leaves it out.
+    "Decode only" leaves the prefill out: the tokens after the first, over the time beyond that of a run of one token each.
+    `--measures` adds a third table, see `decode_measures.py`; "none" leaves it out.
     "schema" is our engine under the schema of a person. A document ends where it is complete, so its lengths are its own;
     "same" is our engine without a schema on the very same lengths, the fair partner of "schema". Times are wall clock from
     the first submit to the last chunk, prefill included, and tokens are counted as delivered. All decode greedily.
@@ -96,6 +97,7 @@ class Row:
     mask_share: float
     mask_wait_share: float
     sample_share: float
+    decode_only: dict[str, float]  # tokens a second by side
 
 
 async def check_exact(name: str | None) -> None:
@@ -125,19 +127,22 @@ class Sides:
     names: tuple[str, ...]
 
 
-async def run_round(
-    sides: Sides, batch: list[list[int]], lengths: list[int]
-) -> tuple[dict[str, Run], tuple[float, float, float]]:
+@dataclass(frozen=True, slots=True)
+class Round:
+    """One turn of every side; `first` are runs of one token each."""
+
+    runs: dict[str, Run]
+    first: dict[str, Run]
+    shares: Shares
+
+    def decode_only(self, side: str) -> float:
+        whole, first = self.runs[side], self.first[side]
+        return (whole.num_tokens - first.num_tokens) / (whole.seconds - first.seconds)
+
+
+async def run_round(sides: Sides, batch: list[list[int]], lengths: list[int]) -> Round:
     """One turn of every side, checked; and the shares of the steps under the schema."""
-    runs = {"free": await run_engine(sides.engine, batch, lengths, None)}
-    if "generate" in sides.names:
-        runs["generate"] = run_generate(sides.other, batch, lengths[0])
-    if "batching" in sides.names:
-        runs["batching"] = run_batching(sides.other, batch, lengths[0])
-    if sides.agnostic is not None:
-        runs["agnostic"] = await run_engine(sides.agnostic, batch, lengths, None)
-    for side, run in runs.items():
-        check_lengths(run, lengths, side)
+    runs, first = await run_sides(sides, batch, lengths), await run_sides(sides, batch, [1] * len(batch))
     shares = (0.0, 0.0, 0.0)
     if "schema" in sides.names:
         before = sides.engine.stats()
@@ -147,22 +152,36 @@ async def run_round(
         schema_lengths = [len(chunk.token_ids) for chunk in runs["schema"].chunks]
         runs["same"] = await run_engine(sides.engine, batch, schema_lengths, None)
         check_lengths(runs["same"], schema_lengths, "same")
-    return runs, shares
+    return Round(runs, first, shares)
+
+
+async def run_sides(sides: Sides, batch: list[list[int]], lengths: list[int]) -> dict[str, Run]:
+    """Those that decode as many tokens as they are told, and no others."""
+    runs = {"free": await run_engine(sides.engine, batch, lengths, None)}
+    if "generate" in sides.names:
+        runs["generate"] = run_generate(sides.other, batch, lengths[0])
+    if "batching" in sides.names:
+        runs["batching"] = run_batching(sides.other, batch, lengths[0])
+    if sides.agnostic is not None:
+        runs["agnostic"] = await run_engine(sides.agnostic, batch, lengths, None)
+    for side, run in runs.items():
+        check_lengths(run, lengths, side)
+    return runs
 
 
 async def measure(sides: Sides, size: int, options: Any) -> Row:
     batch, lengths = prompts(sides.other, size), [options.tokens] * size
     rounds = [await run_round(sides, batch, lengths) for _ in range(options.rounds)]
-    schema = rounds[-1][0].get("schema")
-    mask, wait, sample = (statistics.median(values) for values in zip(*(shares for _, shares in rounds), strict=True))
+    schema = rounds[-1].runs.get("schema")
+    mask, wait, sample = (statistics.median(values) for values in zip(*(each.shares for each in rounds), strict=True))
 
     def rate(side: str) -> float | None:
-        return statistics.median(runs[side].tokens_per_s for runs, _ in rounds) if side in rounds[0][0] else None
+        return statistics.median(each.runs[side].tokens_per_s for each in rounds) if side in rounds[0].runs else None
 
     def ratio(a: str, b: str) -> float | None:
-        if a not in rounds[0][0] or b not in rounds[0][0]:
+        if a not in rounds[0].runs or b not in rounds[0].runs:
             return None
-        return statistics.median(runs[a].tokens_per_s / runs[b].tokens_per_s for runs, _ in rounds)
+        return statistics.median(each.runs[a].tokens_per_s / each.runs[b].tokens_per_s for each in rounds)
 
     return Row(
         batch=size,
@@ -181,6 +200,7 @@ async def measure(sides: Sides, size: int, options: Any) -> Row:
         mask_share=mask,
         mask_wait_share=wait,
         sample_share=sample,
+        decode_only={side: statistics.median(each.decode_only(side) for each in rounds) for side in rounds[0].first},
     )
 
 
@@ -254,11 +274,23 @@ def show(rows: list[Row], measures: list[Measure]) -> None:
                 f"{row.closed_by_budget}/{row.batch}",
             )
         console.print(table)
+        console.print(decode_only_table(rows))
     if measures:
         table = Table("measure", "value", "aim", "made of", title="other measures")
         for each in measures:
             table.add_row(each.name, f"{each.value:.3g}", each.aim, each.detail)
         console.print(table)
+
+
+def decode_only_table(rows: list[Row]) -> Table:
+    sides = [side for side in RATES if side in rows[0].decode_only]
+    heads = [f"{side}/generate" for side in sides if side != "generate"] if "generate" in sides else []
+    table = Table("batch", *sides, *heads, title="decode only, tokens/s")
+    for row in rows:
+        rates = [row.decode_only[side] for side in sides]
+        ratios = [row.decode_only[head.partition("/")[0]] / row.decode_only["generate"] for head in heads]
+        table.add_row(str(row.batch), *(f"{value:.1f}" for value in rates), *(f"{value:.2f}" for value in ratios))
+    return table
 
 
 def draw(rows: list[Row], path: Path) -> None:

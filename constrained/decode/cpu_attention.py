@@ -1,9 +1,8 @@
-"""Paged KV on a CPU: numba for short spans (decode rows, forced tokens), SDPA for longer prefill chunks."""
+"""Paged KV on a CPU, for any model's attention layers; threads share the rows and heads of a step, see `job_kernels`."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence as Seq
-from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import torch
@@ -11,16 +10,16 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from constrained.decode.attention import AttentionTraits, LayerShape
-from constrained.decode.attention_kernels import BLOCK_LEN, attend, write_kv
+from constrained.decode.attention_kernels import BLOCK_LEN
 from constrained.decode.batch import PackedBatch
 from constrained.decode.blocks import Copy
-from constrained.decode.dense_attention import dense_attention
-from constrained.decode.fused_kernels import Bits, Floats, narrow_rows, turn_and_store
+from constrained.decode.crew import box_of_this_thread, sample_of
+from constrained.decode.fused_kernels import Bits
+from constrained.decode.job_kernels import share_attention
 
 # dtype of the cache -> (integers of the same width, left shift that makes them float32)
 CPU_DTYPES = {torch.float32: (torch.int32, 0), torch.bfloat16: (torch.uint16, 16)}
-_MOST_KERNEL_ROWS = 16
-_TOKENS_A_THREAD = 1024  # fewer are not worth waking another thread in every layer
+_ROWS_A_PIECE = 16
 _NO_SINKS = np.empty(0, np.float32)
 
 
@@ -28,16 +27,23 @@ class CpuPagedAttention:
     """An `AttentionBackend` for float32 and bfloat16; memory is allocated here, once."""
 
     def __init__(self, layers: dict[int, LayerShape], num_blocks: int, dtype: torch.dtype) -> None:
-        self._bits, self._shift = CPU_DTYPES[dtype]
-        self._helpers = ThreadPoolExecutor(max(1, torch.get_num_threads() - 1), thread_name_prefix="constrained-attention")
-
-        def blocks(*shape: int) -> Tensor:
-            return torch.zeros(num_blocks, *shape, dtype=dtype)
-
-        self._keys = {i: blocks(s.num_kv_heads, s.key_dim, BLOCK_LEN) for i, s in layers.items()}
-        self._values = {i: blocks(s.num_kv_heads, BLOCK_LEN, s.value_dim) for i, s in layers.items()}
+        self._bits, _ = CPU_DTYPES[dtype]
+        self._sample = sample_of(dtype)
+        self._keys, self._values = dict[int, Tensor](), dict[int, Tensor]()
+        for shape in set(layers.values()):
+            alike = [i for i in sorted(layers) if layers[i] == shape]
+            keys = torch.zeros(len(alike), num_blocks, shape.num_kv_heads, shape.key_dim, BLOCK_LEN, dtype=dtype)
+            values = torch.zeros(len(alike), num_blocks, shape.num_kv_heads, BLOCK_LEN, shape.value_dim, dtype=dtype)
+            self._keys |= dict(zip(alike, keys, strict=True))
+            self._values |= dict(zip(alike, values, strict=True))
+            self._stacked = keys, values
         self._key_bits = {i: t.view(self._bits).numpy() for i, t in self._keys.items()}
         self._value_bits = {i: t.view(self._bits).numpy() for i, t in self._values.items()}
+
+    def stacked(self) -> tuple[Bits, Bits]:
+        """The memory of all layers [layers, num_blocks, ...], where they are alike."""
+        keys, values = (memory.view(self._bits).numpy() for memory in self._stacked)
+        return keys, values
 
     def copy_blocks(self, copies: Seq[Copy]) -> None:
         for memory in (*self._keys.values(), *self._values.values()):
@@ -47,99 +53,48 @@ class CpuPagedAttention:
     def begin(self, batch: PackedBatch) -> None:
         counts = np.diff(batch.row_starts)
         sequence_of = np.repeat(np.arange(batch.num_sequences), counts)
-        self._batch = batch
-        self._slots = batch.tables[sequence_of, batch.positions // BLOCK_LEN] * BLOCK_LEN + batch.positions % BLOCK_LEN
-        self._short = np.flatnonzero(counts <= _MOST_KERNEL_ROWS)
-        self._shares = self._shared_out(batch.ends[self._short])
-        self._long = [int(i) for i in np.flatnonzero(counts > _MOST_KERNEL_ROWS)]
-
-    def _shared_out(self, ends: NDArray[np.int64]) -> list[NDArray[np.int64]]:
-        """The short spans, dealt out so that each thread looks at about as many tokens; one share where there are few."""
-        num_threads = min(torch.get_num_threads(), int(ends.sum()) // _TOKENS_A_THREAD, len(ends))
-        if num_threads <= 1:
-            return [self._short]
-        longest_first = self._short[np.argsort(-ends, kind="stable")]
-        return [longest_first[i::num_threads] for i in range(num_threads)]
-
-    @property
-    def has_long_spans(self) -> bool:
-        """Whether this step holds more tokens of one sequence than the kernels take."""
-        return bool(self._long)
-
-    def attend_rows(self, layer: int, qkv: Bits, cos: Floats, sin: Floats, traits: AttentionTraits, out: Bits) -> None:
-        """A whole layer of short spans: `qkv` [N, (query heads + 2 kv heads) * dim] as it leaves its product -> out [N, ...].
-
-        `cos` and `sin` [N, dim / 2] turn queries and keys. Not for layers with sinks or a soft cap.
-        """
-        keys = self._key_bits[layer]
-        num_rows, dim = len(qkv), keys.shape[2]
-        num_heads = qkv.shape[1] // dim - 2 * keys.shape[1]
-        query = np.empty((num_rows, num_heads, dim), np.uint32)
-        turn_and_store(qkv, cos, sin, keys, self._value_bits[layer], self._slots, self._shift, query)
-        result = np.empty((num_rows, num_heads, dim), np.float32)
-        self._run_kernel(layer, query.view(np.float32), traits, _NO_SINKS, result)
-        narrow_rows(result.view(np.uint32).reshape(num_rows, -1), self._shift, out)
+        self.tables = batch.tables
+        self.slots = batch.tables[sequence_of, batch.positions // BLOCK_LEN] * BLOCK_LEN + batch.positions % BLOCK_LEN
+        self.pieces = _pieces(batch.row_starts, counts, batch.ends - counts)
 
     def attend(self, layer: int, query: Tensor, key: Tensor, value: Tensor, traits: AttentionTraits) -> Tensor:
-        write_kv(
-            key.contiguous().view(self._bits).numpy(),
-            value.contiguous().view(self._bits).numpy(),
+        num_heads, num_rows, key_dim = query.shape
+        value_dim = value.shape[-1]
+        out = torch.empty(num_rows, num_heads * value_dim, dtype=query.dtype)
+        share_attention(
+            box_of_this_thread(),
+            self._sample,
+            self._by_rows(query),
+            self._by_rows(key),
+            self._by_rows(value),
             self._key_bits[layer],
             self._value_bits[layer],
-            self._slots,
+            self.slots,
+            self.pieces,
+            self.tables,
+            traits.scaling,
+            traits.window,
+            float(traits.softcap),
+            _NO_SINKS if traits.sinks is None else traits.sinks.detach().float().numpy(),
+            np.empty((num_rows, num_heads, key_dim), np.uint32),
+            np.empty((num_rows, num_heads, value_dim), np.float32),
+            out.view(self._bits).numpy(),
         )
-        if not self._long:
-            return self._attend_short(layer, query, value.shape[-1], traits)
-        out = query.new_empty(query.shape[1], query.shape[0], value.shape[-1])
-        if len(self._short):
-            out.copy_(self._attend_short(layer, query, value.shape[-1], traits))
-        for i in self._long:
-            start, stop = int(self._batch.row_starts[i]), int(self._batch.row_starts[i + 1])
-            rows = slice(start, stop)
-            if self._batch.ends[i] == stop - start:
-                past_keys, past_values = key[:, rows], value[:, rows]
-            else:
-                past_keys, past_values = self._gather(layer, i)
-            out[rows] = dense_attention(query[:, rows], past_keys, past_values, traits)
-        return out
+        return out.view(num_rows, num_heads, value_dim)
 
-    def _attend_short(self, layer: int, query: Tensor, value_dim: int, traits: AttentionTraits) -> Tensor:
-        rows = query.transpose(0, 1).to(torch.float32, memory_format=torch.contiguous_format)
-        out = torch.empty(rows.shape[0], rows.shape[1], value_dim)
-        sinks = _NO_SINKS if traits.sinks is None else traits.sinks.detach().float().numpy()
-        self._run_kernel(layer, rows.numpy(), traits, sinks, out.numpy())
-        return out.to(query.dtype)
+    def _by_rows(self, heads: Tensor) -> Bits:
+        """[heads, N, dim] as bits [N, heads, dim]."""
+        bits: Bits = heads.transpose(0, 1).contiguous().view(self._bits).numpy()
+        return bits
 
-    def _run_kernel(self, layer: int, query: Floats, traits: AttentionTraits, sinks: Floats, out: Floats) -> None:
-        """The kernel over the short spans, on as many threads as there is work for."""
-        batch = self._batch
 
-        def run(sequences: NDArray[np.int64]) -> None:
-            attend(
-                query,
-                self._key_bits[layer],
-                self._value_bits[layer],
-                self._shift,
-                sequences,
-                batch.row_starts,
-                batch.ends,
-                batch.tables,
-                traits.scaling,
-                traits.window,
-                float(traits.softcap),
-                sinks,
-                out,
-            )
-
-        helped = [self._helpers.submit(run, share) for share in self._shares[1:]]
-        run(self._shares[0])
-        for future in helped:
-            future.result()
-
-    def _gather(self, layer: int, sequence: int) -> tuple[Tensor, Tensor]:
-        """Keys and values [kv heads, length, dim] of one sequence."""
-        end = int(self._batch.ends[sequence])
-        table = torch.from_numpy(self._batch.tables[sequence, : -(-end // BLOCK_LEN)])
-        keys = self._keys[layer][table].permute(1, 0, 3, 2).flatten(1, 2)
-        values = self._values[layer][table].permute(1, 0, 2, 3).flatten(1, 2)
-        return keys[:, :end], values[:, :end]
+def _pieces(row_starts: NDArray[np.int64], counts: NDArray[np.int64], starts: NDArray[np.int64]) -> NDArray[np.int64]:
+    """[pieces, 4]: sequence, first row, number of rows, position of the first; long spans in several pieces."""
+    if int(counts.max()) <= _ROWS_A_PIECE:
+        return np.stack([np.arange(len(counts)), row_starts[:-1], counts, starts], axis=1)
+    pieces = [
+        (i, int(row_starts[i]) + at, min(_ROWS_A_PIECE, int(counts[i]) - at), int(starts[i]) + at)
+        for i in range(len(counts))
+        for at in range(0, int(counts[i]), _ROWS_A_PIECE)
+    ]
+    return np.array(pieces, np.int64)

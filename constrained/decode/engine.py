@@ -131,8 +131,7 @@ class Engine:
         clock.lap("schedule_ms")
         if plan.work:
             self._stepper.run(plan)
-            if plan.num_decoding:
-                self._scheduler.pace.note(plan.num_decoding, plan.num_prefill, perf_counter() - began)
+            self._scheduler.pace.note(plan.num_decoding, plan.num_prefill, perf_counter() - began)
         else:
             self._await_masks()
         clock.stop()

@@ -1,5 +1,5 @@
-"""Our own forward pass of the Llama family on a CPU: query, key and value in one product, gate and up in another, and one
-numba kernel wherever transformers runs a dozen small operations.
+"""Our own forward pass of the Llama family on a CPU: one call of compiled code a step and thread, in place of a dozen small
+operations a layer, each of which would wake the other threads anew.
 
 Knows the weights of Llama, Mistral and Qwen2 by their names in transformers. Any other model, device or dtype takes the
 model-agnostic path of `runner`; whether this one computes the model exactly is asked by the same self-test.
@@ -7,8 +7,6 @@ model-agnostic path of `runner`; whether this one computes the model exactly is 
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -19,13 +17,13 @@ from torch import Tensor, nn
 from constrained.decode.attention import AttentionTraits
 from constrained.decode.batch import PackedBatch
 from constrained.decode.cpu_attention import CPU_DTYPES, CpuPagedAttention
-from constrained.decode.fused_kernels import add_and_norm, rotate
-from constrained.decode.linears import linear_of
+from constrained.decode.packing import is_packable, pack
+from constrained.decode.shares import LAST_RUN, counters, start_run
+from constrained.decode.step_kernels import PHASES_A_LAYER, Buffers, Cache, Step, Weights, run_step
+from constrained.decode.team import Team
 
 _FAMILIES = ("LlamaForCausalLM", "MistralForCausalLM", "Qwen2ForCausalLM")
-
-Linear = Callable[[Tensor], Tensor]
-Bits = NDArray[Any]
+_FIXED_TURNS = ("default", "linear", "llama3", "yarn")  # a position is turned the same whatever else a step holds
 
 
 def is_fusable(model: Any, traits: dict[int, AttentionTraits]) -> bool:
@@ -38,20 +36,14 @@ def is_fusable(model: Any, traits: dict[int, AttentionTraits]) -> bool:
         and getattr(config, "hidden_act", "") == "silu"
         and getattr(config, "pretraining_tp", 1) == 1
         and all(not layer.softcap and layer.sinks is None for layer in traits.values())
+        and all(is_packable(module, model.dtype) for module in _linears(model))
     )
 
 
-@dataclass(frozen=True, slots=True)
-class _Layer:
-    """One decoder layer's weights, laid out for the kernels."""
-
-    norm: NDArray[np.float32]
-    qkv: Linear
-    out: Linear
-    mlp_norm: NDArray[np.float32]
-    gate_up: Linear
-    down: Linear
-    traits: AttentionTraits
+def _linears(model: Any) -> list[Any]:
+    mixers, mlps = [layer.self_attn for layer in model.model.layers], [layer.mlp for layer in model.model.layers]
+    mixing = [linear for mixer in mixers for linear in (mixer.q_proj, mixer.k_proj, mixer.v_proj, mixer.o_proj)]
+    return [*mixing, *(linear for mlp in mlps for linear in (mlp.gate_proj, mlp.up_proj, mlp.down_proj)), model.lm_head]
 
 
 class FusedForward:
@@ -60,80 +52,108 @@ class FusedForward:
     def __init__(self, model: Any, backend: CpuPagedAttention, traits: dict[int, AttentionTraits]) -> None:
         config, body = model.config, model.model
         self._backend = backend
-        self._embed: nn.Embedding = body.embed_tokens
         self._rotary: nn.Module = body.rotary_emb
         self._eps = float(config.rms_norm_eps)
         self._num_heads, self._num_kv_heads = config.num_attention_heads, config.num_key_value_heads
         self._dim = int(getattr(config, "head_dim", None) or config.hidden_size // config.num_attention_heads)
-        self._width = int(config.hidden_size)
+        self._widths = (int(config.hidden_size), int(config.intermediate_size), len(model.lm_head.weight))
         self._dtype = model.dtype
         self._bits, self._shift = CPU_DTYPES[model.dtype]
-        self._layers = [_layer(layer, traits[i]) for i, layer in enumerate(body.layers)]
-        self._norm = _floats(body.norm)
-        self._head = linear_of([model.lm_head])
+        self._weights = _weights(model, self._bits)
+        keys, values = backend.stacked()
+        ordered = [traits[i] for i in range(len(body.layers))]
+        scalings, windows = [t.scaling for t in ordered], [t.window for t in ordered]
+        self._cache = Cache(keys, values, np.array(scalings, np.float64), np.array(windows, np.int64))
+        self._turns = _Turns(body.rotary_emb, self._dim)
+        self._parts = counters(PHASES_A_LAYER * len(body.layers) + 2)
+        self._run = 0
+        self._team = Team(torch.get_num_threads())
+        self._buffers = self._allocate(0)
 
     @property
     def num_layers(self) -> int:
-        return len(self._layers)
+        return len(self._cache.windows)
 
     def logits(self, batch: PackedBatch) -> Tensor:
         """[rows that are wanted, vocabulary]"""
         self._backend.begin(batch)
-        residual = self._embed(torch.from_numpy(batch.token_ids))
-        cos, sin = self._turns(batch.positions)
-        normed, attended = (self._empty(batch.num_rows, width) for width in (self._width, self._num_heads * self._dim))
-        delta = self._view(residual)[:0]
-        for i, layer in enumerate(self._layers):
-            self._add_and_norm(residual, delta, layer.norm, normed)
-            self._attend(i, layer, layer.qkv(normed), cos, sin, attended)
-            self._add_and_norm(residual, self._view(layer.out(attended)), layer.mlp_norm, normed)
-            gate, up = layer.gate_up(normed).chunk(2, dim=1)
-            delta = self._view(layer.down(nn.functional.silu(gate).mul_(up)))
-        rows = batch.logit_rows
-        last, wanted = residual[torch.from_numpy(rows)], self._empty(len(rows), self._width)
-        self._add_and_norm(last, delta[rows], self._norm, wanted)
-        return self._head(wanted)
+        cos, sin = self._turns.of(batch.positions)
+        step = Step(batch.token_ids, self._backend.slots, cos, sin, self._backend.pieces, batch.tables, batch.logit_rows)
+        logits = torch.empty(len(batch.logit_rows), self._widths[2], dtype=self._dtype)
+        buffers = self._room(batch.num_rows, len(batch.logit_rows))._replace(logits=self._view(logits))
+        self._run = self._run % LAST_RUN + 1
+        start_run(self._parts, self._run)
+        self._team.run(run_step, self._weights, self._cache, step, buffers, self._eps, self._shift, self._parts, self._run)
+        return logits
 
-    def _attend(
-        self, i: int, layer: _Layer, qkv: Tensor, cos: NDArray[np.float32], sin: NDArray[np.float32], out: Tensor
-    ) -> None:
-        if not self._backend.has_long_spans:
-            self._backend.attend_rows(i, self._view(qkv), cos, sin, layer.traits, self._view(out))
-            return
-        rotate(self._view(qkv), cos, sin, self._num_heads + self._num_kv_heads, self._dim, self._shift)
-        heads = qkv.view(len(qkv), -1, self._dim).transpose(0, 1)
-        query, key, value = torch.split(heads, [self._num_heads, self._num_kv_heads, self._num_kv_heads])
-        out.copy_(self._backend.attend(i, query, key, value, layer.traits).flatten(1))
+    def close(self) -> None:
+        self._team.close()
 
-    def _add_and_norm(self, residual: Tensor, delta: Bits, weight: NDArray[np.float32], out: Tensor) -> None:
-        add_and_norm(self._view(residual), delta, weight, self._eps, self._shift, self._view(out))
+    def _room(self, num_rows: int, num_wanted: int) -> Buffers:
+        """The first rows of the buffers, which grow where there are not enough."""
+        if num_rows > len(self._buffers.residual):
+            self._buffers = self._allocate(max(num_rows, 2 * len(self._buffers.residual)))
+        rows = Buffers._make(buffer[:num_rows] for buffer in self._buffers)
+        return rows._replace(wanted=self._buffers.wanted[:num_wanted])
 
-    def _turns(self, positions: NDArray[np.int64]) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
-        """Cosines and sines [N, dim / 2] in float32."""
-        kind = torch.empty(0, dtype=torch.float32)
-        turns = self._rotary(kind, torch.from_numpy(positions)[None])
-        cos, sin = (np.ascontiguousarray(turn[0, :, : self._dim // 2].numpy()) for turn in turns)
-        return cos, sin
+    def _allocate(self, num_rows: int) -> Buffers:
+        hidden, intermediate, _ = self._widths
+        heads, kv_heads, dim = self._num_heads, self._num_kv_heads, self._dim
 
-    def _view(self, tensor: Tensor) -> Bits:
-        return np.asarray(tensor.view(self._bits).numpy())
+        def rows(width: int) -> Any:
+            return self._view(torch.zeros(num_rows, width, dtype=self._dtype))
 
-    def _empty(self, num_rows: int, width: int) -> Tensor:
-        return torch.empty(num_rows, width, dtype=self._dtype)
+        return Buffers(
+            residual=rows(hidden),
+            delta=rows(hidden),
+            normed=rows(hidden),
+            qkv=rows((heads + 2 * kv_heads) * dim),
+            query=np.zeros((num_rows, heads, dim), np.uint32),
+            result=np.zeros((num_rows, heads, dim), np.uint32),
+            attended=rows(heads * dim),
+            active=rows(intermediate),
+            wanted=rows(hidden),
+            logits=rows(0),
+        )
+
+    def _view(self, tensor: Tensor) -> Any:
+        return tensor.view(self._bits).numpy()
 
 
-def _layer(layer: Any, traits: AttentionTraits) -> _Layer:
-    attention, mlp = layer.self_attn, layer.mlp
-    return _Layer(
-        norm=_floats(layer.input_layernorm),
-        qkv=linear_of([attention.q_proj, attention.k_proj, attention.v_proj]),
-        out=linear_of([attention.o_proj]),
-        mlp_norm=_floats(layer.post_attention_layernorm),
-        gate_up=linear_of([mlp.gate_proj, mlp.up_proj]),
-        down=linear_of([mlp.down_proj]),
-        traits=traits,
+def _weights(model: Any, bits: torch.dtype) -> Weights:
+    layers, dtype = model.model.layers, model.dtype
+    norms = [norm for layer in layers for norm in (layer.input_layernorm, layer.post_attention_layernorm)]
+    mixers, mlps = [layer.self_attn for layer in layers], [layer.mlp for layer in layers]
+    return Weights(
+        embed=model.model.embed_tokens.weight.detach().contiguous().view(bits).numpy(),
+        norms=np.stack([norm.weight.detach().float().numpy() for norm in (*norms, model.model.norm)]),
+        qkv=pack([(mixer.q_proj, mixer.k_proj, mixer.v_proj) for mixer in mixers], dtype),
+        out=pack([(mixer.o_proj,) for mixer in mixers], dtype),
+        gate_up=pack([(mlp.gate_proj, mlp.up_proj) for mlp in mlps], dtype, is_gated=True),
+        down=pack([(mlp.down_proj,) for mlp in mlps], dtype),
+        head=pack([(model.lm_head,)], dtype),
     )
 
 
-def _floats(norm: Any) -> NDArray[np.float32]:
-    return np.asarray(norm.weight.detach().float().numpy())
+class _Turns:
+    """Cosines and sines of positions, computed once by the model's own module where it turns each position alike always."""
+
+    def __init__(self, rotary: nn.Module, dim: int) -> None:
+        self._rotary = rotary
+        self._half = dim // 2
+        self._is_fixed = getattr(rotary, "rope_type", None) in _FIXED_TURNS
+        self._cos = self._sin = np.empty((0, self._half), np.float32)
+
+    def of(self, positions: NDArray[np.int64]) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
+        """[N, dim / 2] each, float32."""
+        if not self._is_fixed:
+            return self._compute(positions)
+        last = int(positions.max())
+        if last >= len(self._cos):
+            self._cos, self._sin = self._compute(np.arange(max(256, 2 * last), dtype=np.int64))
+        return self._cos[positions], self._sin[positions]
+
+    def _compute(self, positions: NDArray[np.int64]) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
+        turns = self._rotary(torch.empty(0, dtype=torch.float32), torch.from_numpy(positions)[None])
+        cos, sin = (np.ascontiguousarray(turn[0, :, : self._half].numpy()) for turn in turns)
+        return cos, sin

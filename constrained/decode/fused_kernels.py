@@ -40,7 +40,7 @@ def narrow(source: NDArray[np.uint32], shift: int, target: Bits) -> None:
 
 
 @float_kernel
-def _sum_of_squares(values: Floats) -> np.float32:
+def sum_of_squares(values: Floats) -> np.float32:
     total = np.float32(0.0)
     for i in range(len(values)):
         total += values[i] * values[i]
@@ -68,7 +68,7 @@ def add_and_norm(
                 values[i] += other[i]
             narrow(bits, shift, residual[row])
             widen(residual[row], shift, bits)
-        scale = np.float32(1.0) / np.sqrt(_sum_of_squares(values) / np.float32(width) + np.float32(eps))
+        scale = np.float32(1.0) / np.sqrt(sum_of_squares(values) / np.float32(width) + np.float32(eps))
         for i in range(width):
             values[i] *= scale
         narrow(bits, shift, out[row])
@@ -124,13 +124,6 @@ def store(
             for i in range(dim):
                 keys[block, head, i, place] = qkv[row, key_at + i]
                 values[block, head, place, i] = qkv[row, value_at + i]
-
-
-@kernel
-def narrow_rows(source: NDArray[np.uint32], shift: int, target: Bits) -> None:
-    """target [N, K] = source [N, K] (float32 bits), rounded."""
-    for row in range(len(target)):
-        narrow(source[row], shift, target[row])
 
 
 @float_kernel

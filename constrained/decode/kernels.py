@@ -14,6 +14,14 @@ from typing import Any, TypeVar, cast
 
 import numba
 
+WRITTEN_OUT = (
+    "order.py",
+    "panels.py",
+    "shares.py",
+    "softmax.py",
+    "tiles.py",
+    "vectors.py",
+)  # instructions that kernels are made of
 F = TypeVar("F", bound=Callable[..., object])
 _FLOAT_RULES = {"reassoc", "contract", "nsz", "arcp"}
 
@@ -38,6 +46,6 @@ def _compiled(function: F, fastmath: bool | set[str]) -> F:
 def _stamp() -> str:
     digest = hashlib.sha256()
     folder = Path(__file__).parent
-    for path in (*sorted(folder.glob("*kernels.py")), folder / "panels.py"):
+    for path in (*sorted(folder.glob("*kernels.py")), *(folder / name for name in WRITTEN_OUT)):
         digest.update(path.read_bytes())
     return digest.hexdigest()

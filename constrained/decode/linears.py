@@ -1,65 +1,72 @@
-"""Linear layers with weights laid out once for oneDNN, instead of anew in every call: about half the time on a CPU.
+"""Linear layers with weights in panels, computed by several threads without waking any: see `job_kernels`.
 
-Knows no model: every plain `torch.nn.Linear` in bfloat16 is served, all else stays as it is. The packed copies stand
-beside the original weights, which embeddings may share, so they cost their size in memory.
+Knows no model: every plain `torch.nn.Linear` and every int8 one on a CPU is served. The packed copies stand beside the
+original weights, which embeddings may share, so they cost their size in memory.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Collection
 from collections.abc import Sequence as Seq
-from typing import TypeGuard
+from typing import Any
 
 import torch
 from torch import Tensor, nn
 
-from constrained.decode.quantized import Int8Linear, joined
+from constrained.decode.crew import box_of_this_thread, sample_of
+from constrained.decode.job_kernels import share_product
+from constrained.decode.packing import Linear, is_packable, pack
+from constrained.decode.quantized import Int8Linear
+from constrained.decode.tiles import COLUMNS
 
 
 class PackedLinear:
-    """The product with one packed weight [out, in], and its bias."""
+    """The product with one packed weight [out, in], or with a gate and what it gates; any number of rows."""
 
-    def __init__(self, weight: Tensor, bias: Tensor | None) -> None:
-        self._num_out = weight.shape[0]
-        self._weight = torch.ops.mkldnn._reorder_linear_weight(weight.detach(), None)
-        self._bias = bias
+    def __init__(self, layers: Seq[Linear], *, is_gated: bool = False) -> None:
+        dtype = row_dtype(layers[0])
+        packed = pack([layers], dtype, is_gated=is_gated)
+        self._keep = packed  # its memory is known to the kernels by address
+        words, size = packed.words[0], 2 if dtype == torch.bfloat16 else 4
+        width = COLUMNS // 2 if is_gated else COLUMNS
+        self._num_in, self._size = layers[0].in_features, size
+        self._num_out = layers[0].out_features if is_gated else sum(layer.out_features for layer in layers)
+        self._padded = words.shape[0] * width
+        weights = (words.ctypes.data, words.shape[1] * words.shape[2] * words.itemsize, words.shape[0], words.shape[1])
+        self._weights = (*weights, words.itemsize, packed.scales.ctypes.data, packed.bias.ctypes.data, int(is_gated))
+        self._sample = sample_of(dtype)
+        self._last = (self._padded * size, width * size, COLUMNS * 4)
 
     def __call__(self, rows: Tensor) -> Tensor:
-        if not rows.numel():
-            return rows.new_empty(*rows.shape[:-1], self._num_out)
-        out: Tensor = torch.ops.mkldnn._linear_pointwise(rows, self._weight, self._bias, "none", [], "")
-        return out
+        flat = rows.reshape(-1, self._num_in)
+        if flat.stride(1) != 1:
+            flat = flat.contiguous()
+        out = torch.empty(flat.shape[0], self._padded, dtype=rows.dtype)
+        if flat.shape[0]:
+            stride, width, columns = self._last
+            at = flat.data_ptr(), flat.stride(0) * self._size, flat.shape[0], self._size
+            share_product(box_of_this_thread(), self._sample, *at, *self._weights, out.data_ptr(), stride, width, columns)
+        if self._padded != self._num_out:
+            out = out[:, : self._num_out]
+        return out.view(*rows.shape[:-1], self._num_out) if rows.dim() != 2 else out
 
 
-def can_pack() -> bool:
-    """Whether oneDNN computes bfloat16 on this CPU."""
-    return bool(torch._C._has_mkldnn and torch.ops.mkldnn._is_mkldnn_bf16_supported())
-
-
-def linear_of(layers: Seq[nn.Linear | Int8Linear]) -> Callable[[Tensor], Tensor]:
-    """One product in place of several that take the same input; their outputs lie side by side."""
-    if isinstance(layers[0], Int8Linear):
-        return joined(layers)
-    weight = torch.cat([layer.weight.detach() for layer in layers]) if len(layers) > 1 else layers[0].weight.detach()
-    biases = [layer.bias.detach() for layer in layers if layer.bias is not None]
-    bias = torch.cat(biases) if biases else None
-    if weight.dtype == torch.bfloat16 and can_pack():
-        return PackedLinear(weight, bias)
-    return lambda rows: nn.functional.linear(rows, weight, bias)
-
-
-def pack_linears(model: nn.Module) -> int:
-    """Pack what can be packed, once; returns how many layers are packed now."""
-    if not can_pack():
-        return 0
-    layers = [module for module in model.modules() if _is_packable(module)]
+def pack_linears(model: nn.Module, leave: Collection[nn.Module] = ()) -> int:
+    """Pack what can be packed, once, but for the layers to `leave`; returns how many layers are packed now."""
+    layers: list[Any] = [module for module in model.modules() if can_pack(module) and module not in leave]
     for layer in layers:
         if not isinstance(layer.forward, PackedLinear):
-            layer.forward = PackedLinear(layer.weight, layer.bias)  # type: ignore[method-assign, assignment]
+            layer.forward = PackedLinear([layer])
     return len(layers)
 
 
-def _is_packable(module: nn.Module) -> TypeGuard[nn.Linear]:
-    if type(module) is not nn.Linear:
+def can_pack(module: nn.Module) -> bool:
+    """Whether the kernels compute this layer as it is."""
+    if not isinstance(module, Linear) or module.weight.device.type != "cpu":
         return False
-    return module.weight.dtype == torch.bfloat16 and module.weight.device.type == "cpu"
+    return is_packable(module, row_dtype(module))
+
+
+def row_dtype(layer: Linear) -> torch.dtype:
+    """Of what goes through a layer."""
+    return layer.scales.dtype if isinstance(layer, Int8Linear) else layer.weight.dtype

@@ -10,6 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from constrained.decode.kernels import float_kernel, kernel
+from constrained.decode.order import full_peak, half_peak
+
+_RUN = 16  # words of allowed tokens whose peak is found at once
 
 Bits = NDArray[np.int16] | NDArray[np.int32]
 
@@ -27,29 +30,37 @@ def masked_argmax(
     """The best allowed token, the first of equals; -1 where none is finite, or where one is NaN or +inf."""
     width, num_words = logits.shape[1], table.shape[1]
     lowest = -infinity - 1  # the order of -inf: 0x...7f80 flipped
+    size = logits.itemsize
     for r in range(len(rows)):
         row = rows[r]
-        words = table[slots[row]]
+        words, first = table[slots[row]], logits.ctypes.data + row * logits.strides[0]
         best, token = lowest, -1
-        for w in range(min(num_words, (width + 31) // 32)):
-            word = words[w]
+        w, end = 0, min(num_words, (width + 31) // 32)
+        while w < end:
+            word, start, count = words[w], w * 32, 1
             if word == 0:
+                w += 1
                 continue
-            start, stop = w * 32, min(w * 32 + 32, width)
-            peak = lowest
-            for i in range(start, stop):
-                bits = logits[row, i]
-                order = bits if bits >= 0 else bits ^ magnitude
-                allowed = word == -1 or (word >> (i - start)) & 1
-                peak = max(peak, order if allowed else lowest)
+            if word == -1 and start + 32 <= width:
+                while count < _RUN and w + count < end and words[w + count] == -1 and start + 32 * count + 32 <= width:
+                    count += 1
+                address = first + start * size
+                peak = half_peak(address, 32 * count) if size == 2 else full_peak(address, 32 * count)
+            else:
+                peak = lowest
+                for i in range(start, min(start + 32, width)):
+                    if (word >> (i - start)) & 1:
+                        bits = logits[row, i]
+                        peak = max(peak, bits if bits >= 0 else bits ^ magnitude)
             if peak > best:
                 best = peak
-                for i in range(start, stop):
+                for i in range(start, min(start + 32 * count, width)):
                     bits = logits[row, i]
                     order = bits if bits >= 0 else bits ^ magnitude
-                    if order == peak and (word >> (i - start)) & 1:
+                    if order == peak and (words[i // 32] >> (i % 32)) & 1:
                         token = i
                         break
+            w += count
         out[r] = token if best < infinity else -1
 
 

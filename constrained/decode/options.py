@@ -36,7 +36,7 @@ class EngineOptions:
     """`kv_bytes` bounds the KV memory, `max_waiting` the queue, `mask_rows` the rows kept on the device.
 
     `prefix_caching`: what was computed for one prompt is found again by others. `fuse`: on a CPU, models of the Llama family
-    are computed by our own forward pass; `pack_linears`: in bfloat16 on a CPU, all others get linear layers of half the time.
+    are computed by our own forward pass; `pack_linears`: on a CPU, all others get linear layers, gated MLPs and norms of ours.
     Both take a second copy of the weights. A sequence whose mask is `mask_patience_s` late sits the step out. One whose reader
     leaves `max_unread` tokens lying pauses until they are taken. `speculation` guesses tokens ahead; `draft_model` is the
     smaller model that it may ask, of the same vocabulary.

@@ -9,6 +9,9 @@ from __future__ import annotations
 from math import inf
 
 _NEW = 0.25  # the weight of a new time in its running mean
+_IDLE_S = 0.5  # a step of prefill alone; who comes meanwhile waits for it, who leaves is noticed after it
+_IDLE_START = 512  # tokens of such a step while their cost is unknown
+_STEADY = 256  # prefilled tokens that weigh as much as all that is known of their cost
 _OUTLIER = 3.0  # a time counts as this many means at most: a first call may compile, another process may get in the way
 
 
@@ -34,15 +37,26 @@ class Pace:
             return max(self._least, self._most // 2)
         return max(self._least, min(self._most, int((self._stretch - 1) * quiet / self._token)))
 
+    def idle_budget(self, most: int) -> int:
+        """Prefill tokens for a step in which nothing decodes: at most `most`, fewer where they would take half a second."""
+        if self._stretch == inf:
+            return most
+        wanted = _IDLE_START if self._token is None else max(self._least, int(_IDLE_S / self._token))
+        return min(most, wanted)
+
     def note(self, num_decoding: int, num_prefill: float, step_s: float) -> None:
-        """Learn from a step with decoding: its prefill tokens (weighted as the budget is) and its seconds."""
+        """Learn from a step: its prefill tokens (weighted as the budget is) and its seconds.
+
+        Beside decoding the few tokens of a small chunk say little: what else a step took would count as theirs.
+        """
         if not num_prefill:
             size = num_decoding.bit_length()
             self._quiet[size] = _mean(self._quiet.get(size), step_s)
             return
-        quiet = self._quiet_s(num_decoding)
+        quiet = self._quiet_s(num_decoding) if num_decoding else 0.0
         if quiet is not None:
-            self._token = _mean(self._token, max(step_s - quiet, 0.05 * step_s) / num_prefill)
+            weight = num_prefill / (num_prefill + _STEADY)
+            self._token = _mean(self._token, max(step_s - quiet, 0.05 * step_s) / num_prefill, weight)
 
     def _quiet_s(self, num_decoding: int) -> float | None:
         """Seconds of a step of decoding alone, by the nearest number of sequences that was seen."""
@@ -51,5 +65,5 @@ class Pace:
         return None if nearest is None else self._quiet[nearest]
 
 
-def _mean(known: float | None, new: float) -> float:
-    return new if known is None else (1 - _NEW) * known + _NEW * min(new, _OUTLIER * known)
+def _mean(known: float | None, new: float, weight: float = _NEW) -> float:
+    return new if known is None else (1 - weight) * known + weight * min(new, _OUTLIER * known)

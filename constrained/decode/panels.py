@@ -13,27 +13,30 @@ from numba.core import types
 from numba.extending import intrinsic
 from numba.np.arrayobj import make_array
 
+from constrained.decode.vectors import Writer
+
 COLUMNS = 32
 _VECTOR = 16
 _FLAGS = ["contract"]
 
 
 def _panel(num_lanes: int) -> Any:
-    """panel(matrix, block, head, num_rows, column, coefficients, lane, sums, is_fresh) for `num_lanes` lanes from `lane` on.
+    """panel(matrix, block, head, num_rows, column, coefficients, lane, first, sums, offset, is_fresh, ahead) of `num_lanes`.
 
-    sums[lane, column : column + COLUMNS] (+)= the sum over i of coefficients[lane, i] * matrix[block, head, i, column : ...];
-    the old sums count unless `is_fresh`. The matrix holds int32 (the bits of float32) or uint16 (bfloat16) and is
-    C-contiguous in its last axis, as are the float32 coefficients and sums.
+    sums[lane, offset + column : ...] (+)= the sum over i of coefficients[lane, first + i] * matrix[block, head, i, column :]
+    for `COLUMNS` columns and the lanes from `lane` on; the old sums count unless `is_fresh`. The matrix holds int32 (the bits
+    of float32) or uint16 (bfloat16) and is C-contiguous in its last axis, as are the float32 coefficients and sums. What lies
+    `ahead` bytes further on comes into the cache meanwhile.
     """
 
     @intrinsic
-    def panel(_, matrix, block, head, num_rows, column, coefficients, lane, sums, is_fresh):  # type: ignore[no-untyped-def]
-        signature = types.void(matrix, block, head, num_rows, column, coefficients, lane, sums, is_fresh)
+    def panel(_, matrix, block, head, num_rows, column, coefficients, lane, first, sums, offset, is_fresh, ahead):  # type: ignore[no-untyped-def]
+        signature = types.void(matrix, block, head, num_rows, column, coefficients, lane, first, sums, offset, is_fresh, ahead)
 
         def codegen(context, builder, signature, args):  # type: ignore[no-untyped-def]
             make: Any = make_array
-            arrays = [make(signature.args[k])(context, builder, args[k]) for k in (0, 5, 7)]
-            numbers = [context.cast(builder, args[k], signature.args[k], types.int64) for k in (1, 2, 3, 4, 6, 8)]
+            arrays = [make(signature.args[k])(context, builder, args[k]) for k in (0, 5, 8)]
+            numbers = [context.cast(builder, args[k], signature.args[k], types.int64) for k in (1, 2, 3, 4, 6, 7, 9, 10, 11)]
             _build(builder, num_lanes, signature.args[0].dtype.bitwidth, arrays, numbers)
             return context.get_dummy_value()
 
@@ -45,7 +48,7 @@ def _panel(num_lanes: int) -> Any:
 def _build(builder: Any, num_lanes: int, bits: int, arrays: list[Any], numbers: list[Any]) -> None:
     """A loop over the rows, with all sums as vectors that it carries along."""
     matrix, coefficients, sums = arrays
-    block, head, num_rows, column, lane, is_fresh = numbers
+    block, head, num_rows, column, lane, first, shift, is_fresh, ahead = numbers
     int64, int32, single = ir.IntType(64), ir.IntType(32), ir.FloatType()
     vector, words = ir.VectorType(single, _VECTOR), ir.VectorType(int32, _VECTOR)
     element = ir.VectorType(ir.IntType(bits), _VECTOR)
@@ -63,8 +66,8 @@ def _build(builder: Any, num_lanes: int, bits: int, arrays: list[Any], numbers: 
     by_lane = strides(coefficients, 1)[0]
     by_sum, by_sum_column = strides(sums, 2)
     first_row = offset(builder.ptrtoint(matrix.data, int64), (block, by_block), (head, by_head), (column, by_column))
-    first_coefficient = offset(builder.ptrtoint(coefficients.data, int64), (lane, by_lane))
-    first_sum = offset(builder.ptrtoint(sums.data, int64), (lane, by_sum), (column, by_sum_column))
+    first_coefficient = offset(builder.ptrtoint(coefficients.data, int64), (lane, by_lane), (first, int64(4)))
+    first_sum = offset(builder.ptrtoint(sums.data, int64), (lane, by_sum), (builder.add(column, shift), by_sum_column))
 
     def load(address: Any, kind: Any, align: int) -> Any:
         value = builder.load(builder.inttoptr(address, kind.as_pointer()))
@@ -83,6 +86,7 @@ def _build(builder: Any, num_lanes: int, bits: int, arrays: list[Any], numbers: 
     builder.position_at_end(rows)
     row = builder.phi(int64)
     carried = {cell: builder.phi(vector) for cell in cells}
+    Writer(builder).prefetch(offset(builder.add(first_row, ahead), (row, by_row)))
     widened = []
     for part in range(COLUMNS // _VECTOR):
         value = load(offset(first_row, (row, by_row), (int64(part * _VECTOR), by_column)), element, bits // 8)

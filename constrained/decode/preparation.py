@@ -6,10 +6,10 @@ from __future__ import annotations
 
 import logging
 
-from constrained.decode.linears import pack_linears
 from constrained.decode.options import EngineOptions
 from constrained.decode.runner import ModelRunner
 from constrained.decode.selftest import check_model
+from constrained.decode.swaps import swap_modules
 from constrained.errors import UnsupportedModelError
 
 _log = logging.getLogger(__name__)
@@ -24,4 +24,4 @@ def prepare(runner: ModelRunner, options: EngineOptions) -> None:
             _log.warning("the fused forward pass is left out: %s", error)
             runner.unfuse()
     if not runner.is_fused:
-        check_model(runner, pack_linears if options.pack_linears else None)
+        check_model(runner, swap_modules if options.pack_linears else None)

@@ -6,10 +6,6 @@ very few rows and slower for many.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from collections.abc import Sequence as Seq
-from typing import Any
-
 import torch
 from torch import Tensor, nn
 
@@ -59,10 +55,3 @@ def quantize(model: nn.Module) -> int:
                 setattr(parent, name, Int8Linear.of(child))
                 count += 1
     return count
-
-
-def joined(layers: Seq[Any]) -> Callable[[Tensor], Tensor]:
-    """One product in place of several quantised ones that take the same input."""
-    biases = [layer.bias for layer in layers]
-    bias = torch.cat(biases) if all(b is not None for b in biases) else None
-    return Int8Linear(torch.cat([layer.weight for layer in layers]), torch.cat([layer.scales for layer in layers]), bias)

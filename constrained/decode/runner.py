@@ -17,6 +17,7 @@ from constrained.decode.attention_kernels import BLOCK_LEN
 from constrained.decode.batch import PackedBatch, Span, pack
 from constrained.decode.blocks import Copy
 from constrained.decode.cpu_attention import CPU_DTYPES, CpuPagedAttention
+from constrained.decode.crew import Crew
 from constrained.decode.fused import FusedForward, is_fusable
 from constrained.decode.torch_attention import TorchPagedAttention
 from constrained.errors import UnsupportedModelError
@@ -42,6 +43,7 @@ class ModelRunner:
         self.device = model.device
         self.dtype = model.dtype
         self.called_layers: list[int] = []  # of the last forward, in order
+        self._crew = Crew(torch.get_num_threads() if self.device.type == "cpu" else 1, self.dtype)
         self._keeps_rows = "logits_to_keep" in inspect.signature(model.forward).parameters
         self.recorder = self._probe()
         block_bytes = sum(_token_bytes(shape, self.dtype) for shape in self.recorder.layers.values()) * BLOCK_LEN
@@ -78,6 +80,8 @@ class ModelRunner:
             self._fused = FusedForward(self.model, self._backend, self.recorder.traits)
 
     def unfuse(self) -> None:
+        if self._fused is not None:
+            self._fused.close()
         self._fused = None
 
     @torch.inference_mode()
@@ -90,7 +94,7 @@ class ModelRunner:
         backend.begin(batch)
         rows = torch.from_numpy(batch.logit_rows).to(self.device)
         wanted = {"logits_to_keep": rows} if self._keeps_rows else {}
-        with active(backend) as self.called_layers:
+        with active(backend) as self.called_layers, self._crew.at_work():
             out = self.model(
                 input_ids=torch.from_numpy(batch.token_ids).to(self.device)[None],
                 position_ids=torch.from_numpy(batch.positions).to(self.device)[None],
@@ -102,6 +106,8 @@ class ModelRunner:
 
     def close(self) -> None:
         """Give the model its own attention back: it can run without an engine again."""
+        self.unfuse()
+        self._crew.close()
         self.model.set_attn_implementation(self._own_attention)
 
     def _probe(self) -> ShapeRecorder:

@@ -33,12 +33,13 @@ PATIENCE = 8  # overtakings that weigh as much as one level of priority
 class SchedulerLimits:
     """`prefill_busy` and `prefill_idle` are the most prefill tokens per step while others decode and while none does.
 
-    Beside decoding there are fewer where a step would otherwise take more than `stretch` times as long as without prefill.
+    Beside decoding there are fewer where a step would otherwise take more than `stretch` times as long as without prefill,
+    while none does where one would take more than half a second.
     """
 
     max_running: int = 32
     prefill_busy: int = 128
-    prefill_idle: int = 512
+    prefill_idle: int = 2048
     stretch: float = 1.5
 
     def __post_init__(self) -> None:
@@ -141,7 +142,7 @@ class Scheduler:
         self._grow_running()
         self._admit()
         decoding = [s for s in self.running if _is_decoding(s) and not s.is_thinking]
-        budget = self.pace.budget(len(decoding)) if decoding else self._limits.prefill_idle
+        budget = self.pace.budget(len(decoding)) if decoding else self.pace.idle_budget(self._limits.prefill_idle)
         prefill, spent = self._prefill(budget)
         return Plan([Work(s, len(s.tokens)) for s in decoding] + prefill, self._copies, len(decoding), spent)
 

@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 import torch
 
-from constrained.decode import cpu_attention
 from constrained.decode.attention import AttentionTraits, LayerShape
 from constrained.decode.attention_kernels import BLOCK_LEN
 from constrained.decode.batch import Span, pack
 from constrained.decode.cpu_attention import CpuPagedAttention
+from constrained.decode.crew import Crew
 from constrained.decode.dense_attention import dense_attention
 from constrained.decode.torch_attention import TorchPagedAttention
 
@@ -82,15 +82,15 @@ def test_what_an_earlier_owner_left_in_a_block_is_never_read() -> None:
 
 
 @pytest.mark.parametrize("num_threads", [2, 3])
-def test_threads_share_the_work_and_change_nothing(num_threads: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(cpu_attention, "_TOKENS_A_THREAD", 8)
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+def test_threads_share_the_work_and_change_nothing(num_threads: int, dtype: torch.dtype) -> None:
     outputs = []
     for threads in (1, num_threads):
-        monkeypatch.setattr(torch, "get_num_threads", lambda threads=threads: threads)
         torch.manual_seed(1)
-        backend = CpuPagedAttention({0: SHAPE}, NUM_BLOCKS, torch.float32)
-        backend.begin(pack([Span([0] * n, 0, BLOCKS[i], 0) for i, n in enumerate((16, 9, 5))]))
-        parts = [torch.randn(heads, 30, dim) for heads, dim in ((NUM_HEADS, 22), (2, 22), (2, 12))]
-        outputs.append(backend.attend(0, *parts, TRAITS["plain"]))
-        assert len(backend._shares) == threads
-    assert torch.equal(*outputs)
+        backend, crew = CpuPagedAttention({0: SHAPE}, NUM_BLOCKS, dtype), Crew(threads, dtype)
+        backend.begin(pack([Span([0] * n, 0, BLOCKS[i], 0) for i, n in enumerate((16, 90, 5))]))
+        parts = [torch.randn(heads, 111, dim).to(dtype) for heads, dim in ((NUM_HEADS, 22), (2, 22), (2, 12))]
+        with crew.at_work():
+            outputs.append([backend.attend(0, *parts, TRAITS["plain"]) for _ in range(20)])
+        crew.close()
+    assert all(torch.equal(outputs[0][0], out) for out in (*outputs[0], *outputs[1]))

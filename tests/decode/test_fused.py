@@ -9,7 +9,8 @@ import pytest
 import torch
 from transformers import GPT2Config, LlamaConfig, MistralConfig, PreTrainedConfig, Qwen2Config
 
-from constrained.decode.fused_kernels import add_and_norm, narrow_rows
+from constrained.decode.batch import Span
+from constrained.decode.fused_kernels import add_and_norm, narrow
 from constrained.decode.options import EngineOptions
 from constrained.decode.preparation import prepare
 from constrained.decode.runner import ModelRunner
@@ -106,7 +107,23 @@ def test_kernels_equal_torch(dtype: torch.dtype, shift: int) -> None:
 
 
 def test_rounding_is_to_the_nearest_even() -> None:
-    values = torch.tensor([[1.0, 1.00390625, 1.01171875, -3.3, 1e-30, 65504.0, 0.0, -0.0]])
-    out = torch.empty(1, 8, dtype=torch.bfloat16)
-    narrow_rows(values.numpy().view(np.uint32), 16, bits(out))
+    values = torch.tensor([1.0, 1.00390625, 1.01171875, -3.3, 1e-30, 65504.0, 0.0, -0.0])
+    out = torch.empty(8, dtype=torch.bfloat16)
+    narrow(values.numpy().view(np.uint32), 16, bits(out))
     assert torch.equal(out, values.to(torch.bfloat16))
+
+
+@pytest.mark.parametrize("num_threads", [1, 3])
+def test_a_sequence_does_not_depend_on_those_beside_it_nor_on_threads(num_threads: int) -> None:
+    """To the last bit, in bfloat16: greedy text is the same whatever else runs."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(num_threads)
+    try:
+        runner = fused_runner(FUSED["llama"], torch.bfloat16)
+    finally:
+        torch.set_num_threads(before)
+    spans = [Span([(7 * i + j) % 256 for j in range(1 + 9 * (i % 3))], 0, [i], 1) for i in range(14)]
+    together = runner.forward(spans)
+    for span, logits in zip(spans, together, strict=True):
+        assert torch.equal(runner.forward([span])[0], logits)
+    runner.unfuse()

@@ -15,7 +15,7 @@ def learn(pace: Pace, num_decoding: int, quiet_s: float, token_s: float, steps: 
     """Steps of a machine whose times are exact."""
     for _ in range(steps):
         pace.note(num_decoding, 0, quiet_s)
-    for _ in range(steps):
+    for _ in range(4 * steps):
         num_prefill = pace.budget(num_decoding)
         pace.note(num_decoding, num_prefill, quiet_s + num_prefill * token_s)
 
@@ -60,3 +60,29 @@ def test_one_slow_step_is_no_rule() -> None:
 def test_a_stretch_that_leaves_no_time_is_refused() -> None:
     with pytest.raises(OptionError, match="stretch"):
         SchedulerLimits(stretch=1.0)
+
+
+def test_a_prefill_of_its_own_tells_what_a_token_costs() -> None:
+    pace = Pace(512, 1.5)
+    pace.note(0, 1000, 0.300)
+    pace.note(16, 0, 0.012)
+    assert pace.budget(16) == 20
+
+
+def test_a_small_chunk_in_a_slow_step_does_not_make_chunks_small() -> None:
+    """What a step took longer, with more sequences or another process beside it, counted as its few tokens' cost."""
+    pace = Pace(512, 1.5)
+    pace.note(0, 1000, 0.300)
+    pace.note(16, 0, 0.012)
+    for _ in range(10):
+        pace.note(30, 8, 0.018)
+    assert pace.budget(30) >= 14
+
+
+@pytest.mark.parametrize(("token_ms", "tokens"), [(0.1, 2048), (0.5, 1000), (10, 50), (1000, 8)])
+def test_prefill_alone_takes_half_a_second_at_most(token_ms: float, tokens: int) -> None:
+    pace = Pace(128, 1.5)
+    assert (pace.idle_budget(2048), pace.idle_budget(100)) == (512, 100)
+    pace.note(0, 512, 512 * token_ms / 1e3)
+    assert pace.idle_budget(2048) == tokens
+    assert Pace(128, inf).idle_budget(2048) == 2048

@@ -61,6 +61,19 @@ def test_greedy_is_the_first_best_allowed_token(dtype: torch.dtype) -> None:
     assert masking.masked_argmax(logits, table, torch.tensor(slots)).tolist()[:5] == expected[:5]
 
 
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+def test_greedy_over_runs_of_allowed_tokens(dtype: torch.dtype) -> None:
+    """Words of allowed tokens lie in runs of every length, rows of logits apart from each other, and the best come twice."""
+    chance = np.random.default_rng(3)
+    words = chance.choice(np.array([-1, -1, -1, -1, -1, -1, 0, 12345], np.int32), (64, 32))
+    words[:8] = -1
+    logits = torch.from_numpy(chance.integers(-40, 40, (64, WIDTH + 7))).to(dtype)[:, :WIDTH]
+    table = torch.from_numpy(words)
+    allowed = torch.from_numpy((words[:, :, None] >> np.arange(32)) & 1).flatten(1)[:, :WIDTH].bool()
+    expected = logits.float().masked_fill(~allowed, float("-inf")).argmax(dim=1).tolist()
+    assert Sampler(table).sample(logits, [Pick(slot, GREEDY, 0.0) for slot in range(64)]) == expected
+
+
 @pytest.mark.parametrize("bad", [float("nan"), float("inf")])
 @pytest.mark.parametrize("temperature", [0.0, 1.0])
 @pytest.mark.parametrize("kernels", [True, False])

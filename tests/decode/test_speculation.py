@@ -84,7 +84,7 @@ def test_the_tokens_are_the_same_with_and_without(tiny: TinyModel, constrained: 
             assert x.logprob == pytest.approx(y.logprob, abs=1e-3)
         if constrained:
             assert_array(b)
-    assert after.steps <= before.steps
+    assert after.steps <= before.steps + len(params)  # each may arrive a step later than it did without
     assert sum(c.usage.accepted_tokens for c in guessed) > 0
     assert all(c.usage.accepted_tokens <= c.usage.drafted_tokens for c in guessed)
 
