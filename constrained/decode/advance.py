@@ -25,7 +25,7 @@ def advance(sequence: Sequence, token_id: int, eos_token_ids: Collection[int], *
     else:
         token_id = _accept(sequence, matcher, token_id, is_closing)
         sequence.append(token_id)
-        has_ended = _has_ended(matcher)
+        has_ended = sequence.tokens_to_end == 0
     if has_ended:
         sequence.finish("stop")
     elif sequence.remaining <= 0:

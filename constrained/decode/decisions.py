@@ -37,7 +37,9 @@ class LogitRow:
     def pick(self, slot: int) -> Pick:
         sequence = self.sequence
         adjustment = sequence.shaper.adjustment(self.position, self.drafts) if sequence.shaper is not None else None
-        return Pick(slot, sequence.params, sequence.stream.uniform(self.position), adjustment)
+        params = sequence.params
+        uniform = sequence.stream.uniform(self.position) if params.temperature else 0.0
+        return Pick(slot, params, uniform, adjustment)
 
 
 class RowDecider:

@@ -96,6 +96,21 @@ class Usage:
     total_ms: float = 0.0
     closed_by_budget: bool = False
 
+    def so_far(self) -> Usage:
+        """A copy, which stays as it is. (`copy.copy` takes ten times as long.)"""
+        return Usage(
+            self.prompt_tokens,
+            self.completion_tokens,
+            self.forced_tokens,
+            self.cached_tokens,
+            self.drafted_tokens,
+            self.accepted_tokens,
+            self.queue_ms,
+            self.ttft_ms,
+            self.total_ms,
+            self.closed_by_budget,
+        )
+
 
 @dataclass(frozen=True, slots=True)
 class TokenLogprob:

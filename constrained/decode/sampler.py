@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence as Seq
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 import torch
@@ -23,8 +24,7 @@ _LEAST_TEMPERATURE = 1e-30  # its inverse times a logit is a number still
 _ORDERED = {torch.float32: (torch.int32, 0x7FFFFFFF, 0x7F800000), torch.bfloat16: (torch.int16, 0x7FFF, 0x7F80)}
 
 
-@dataclass(frozen=True, slots=True)
-class Pick:
+class Pick(NamedTuple):
     """How to sample one row of logits: its slot in the row table, its parameters, its uniform number in [0, 1)."""
 
     slot: int
@@ -66,13 +66,15 @@ class Sampler:
         """One token for each row of logits [B, V]; -1 where no allowed token has a finite logit."""
         tokens = np.full(len(picks), -1, np.int64)
         slots = np.array([pick.slot for pick in picks], np.int64)
-        greedy = np.array([i for i, pick in enumerate(picks) if pick.is_plain_greedy], np.int64)
-        others = [i for i, pick in enumerate(picks) if not pick.is_plain_greedy]
+        are_greedy = [pick.is_plain_greedy for pick in picks]
+        greedy = np.flatnonzero(are_greedy)
         if len(greedy):
             tokens[greedy] = self._argmax(logits, greedy, slots)
-        if others:
+        if len(greedy) < len(picks):
+            others = [i for i, is_greedy in enumerate(are_greedy) if not is_greedy]
             tokens[others] = self._choose(logits[others], [picks[i] for i in others], slots[others])
-        return [int(token) for token in tokens]
+        found: list[int] = tokens.tolist()
+        return found
 
     def logprobs(self, logits: Tensor, asks: Seq[LogprobAsk]) -> list[TokenLogprob]:
         """What `asks` want to know of logits [B, V]; a token that its mask forbids has -inf."""

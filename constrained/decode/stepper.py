@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Collection
-from copy import copy
 from dataclasses import dataclass, field
 
 from torch import Tensor
@@ -102,7 +101,7 @@ class Stepper:
             reason = "length"
         sequence.finish(reason, error)
         data = sequence.stop.flush() if sequence.stop is not None else b""
-        self.outbox.append((sequence, Chunk(data, (), sequence.finish_reason, error, copy(sequence.usage))))
+        self.outbox.append((sequence, Chunk(data, (), sequence.finish_reason, error, sequence.usage.so_far())))
 
     def _count(self, work: list[Work]) -> None:
         self.num_steps += 1
@@ -169,7 +168,7 @@ class Stepper:
         if num_top is not None:
             logprobs = [*logprobs, *(certain_logprob(token, num_top) for token in taken.certain)]
         found = stop.found if stop is not None else None
-        reason, usage = sequence.finish_reason, copy(sequence.usage)
+        reason, usage = sequence.finish_reason, sequence.usage.so_far()
         self.outbox.append((sequence, Chunk(taken.data, tokens, reason, None, usage, tuple(logprobs), found)))
 
     def _shown(self, sequence: Sequence, data: bytes) -> bytes:
