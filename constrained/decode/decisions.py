@@ -26,7 +26,7 @@ class LogitRow:
     sequence: Sequence
     drafts: Seq[int]
     choice: Choice
-    slot: int | None = None
+    slot: int | None = None  # of the choice in the table of mask rows, once it is there
     outcome: int | Exception = _UNSETTLED
 
     @property
@@ -34,12 +34,12 @@ class LogitRow:
         """How many tokens of output come before what this row says."""
         return self.sequence.num_output + len(self.drafts)
 
-    def pick(self, slot: int) -> Pick:
+    def pick(self) -> Pick:
         sequence = self.sequence
         adjustment = sequence.shaper.adjustment(self.position, self.drafts) if sequence.shaper is not None else None
         params = sequence.params
         uniform = sequence.stream.uniform(self.position) if params.temperature else 0.0
-        return Pick(slot, params, uniform, adjustment)
+        return Pick(self.slot or 0, params, uniform, adjustment)
 
 
 class RowDecider:
@@ -78,11 +78,19 @@ class RowDecider:
         if not rows:
             return
         slots = self._table.slots([cast("MaskRowLike | None", row.choice) for row in rows])
-        picks = [row.pick(slot) for row, slot in zip(rows, slots, strict=True)]
-        indices = [row.index for row in rows]
-        chosen = logits if indices == list(range(len(logits))) else logits[indices]
-        for row, slot, token in zip(rows, slots, self._sampler.sample(chosen, picks), strict=True):
-            row.slot, row.outcome = slot, token
+        for row, slot in zip(rows, slots, strict=True):
+            row.slot = slot
+        greedy = [row for row in rows if row.sequence.is_plain_greedy]
+        if greedy:
+            best = self._sampler.argmax(logits, [row.index for row in greedy], [row.slot or 0 for row in greedy])
+            for row, token in zip(greedy, best, strict=True):
+                row.outcome = token
+        if len(greedy) < len(rows):
+            others = [row for row in rows if not row.sequence.is_plain_greedy]
+            indices = [row.index for row in others]
+            chosen = logits if indices == list(range(len(logits))) else logits[indices]
+            for row, token in zip(others, self._sampler.sample(chosen, [row.pick() for row in others]), strict=True):
+                row.outcome = token
 
     def _draw_alone(self, logits: Tensor, row: LogitRow) -> None:
         try:

@@ -76,6 +76,13 @@ class Sampler:
         found: list[int] = tokens.tolist()
         return found
 
+    def argmax(self, logits: Tensor, rows: Seq[int], slots: Seq[int]) -> list[int]:
+        """The likeliest allowed token of some rows of logits [B, V], whose slots are given; -1 where none is finite."""
+        chosen, by_row = np.array(rows, np.int64), np.zeros(len(logits), np.int64)
+        by_row[chosen] = slots
+        found: list[int] = self._argmax(logits, chosen, by_row).tolist()
+        return found
+
     def logprobs(self, logits: Tensor, asks: Seq[LogprobAsk]) -> list[TokenLogprob]:
         """What `asks` want to know of logits [B, V]; a token that its mask forbids has -inf."""
         scores = logits[[ask.row for ask in asks]].to(torch.float32, copy=True)

@@ -96,6 +96,11 @@ class Sequence:
         self.usage.prompt_tokens = len(self.tokens)
 
     @property
+    def is_plain_greedy(self) -> bool:
+        """Whether the likeliest allowed token comes next, whatever came before."""
+        return self.params.temperature == 0 and self.shaper is None
+
+    @property
     def remaining(self) -> int:
         return self.max_tokens - self.num_output
 
