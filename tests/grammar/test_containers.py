@@ -200,3 +200,20 @@ def _walk(grammar: Any, vocabulary: Any, pick: random.Random, steps: int) -> byt
             break
     assert matcher.is_terminated
     return bytes(matcher.text)
+
+
+OPEN = {"type": "object", "properties": {"a": {"type": "integer"}, "b": {"type": "string"}}, "required": ["a"]}
+
+
+@pytest.mark.parametrize(
+    ("items", "values"),
+    [
+        (OPEN, [{"a": i, "b": f"x{i}"} for i in range(40)]),
+        (OPEN, [{"a": 1, "b": f"x{i}"} for i in range(40)]),
+        ({**OPEN, "additionalProperties": False}, [{"a": i // 2, **({"b": "x"} if i % 2 else {})} for i in range(40)]),
+        ({"type": "array", "items": {"type": "integer"}}, [[i, i + 1] for i in range(40)]),
+        ({"type": "integer"}, list(range(40))),
+    ],
+)
+def test_many_items_that_differ(items: Any, values: list[Any]) -> None:
+    check({"type": "array", "uniqueItems": True, "items": items}, [values], [[*values, values[0]], [*values, values[-1]]])
