@@ -194,12 +194,12 @@ class Automaton:
                 pending.append((here, position))
             elif result == stepping.EDGE:
                 for edge in self._chain(which):
-                    if self.locals.edges.array[edge, tables.KIND] == tables.ASK:
+                    if self.locals.edge_rows.edges.array[edge, tables.KIND] == tables.ASK:
                         value, inside = item_value(history, data[:position])
                         depends |= not inside
                         after = self.locals.with_value(local, value)
                         if after is not None:
-                            lex_after = int(self.locals.edges.array[edge, tables.LEX])
+                            lex_after = int(self.locals.edge_rows.edges.array[edge, tables.LEX])
                             pending.append(((lex_after, 0, 0, 0, after, cell), position + 1))
                     else:
                         pending.append((self._follow(edge, local, cell), position + 1))
@@ -255,9 +255,9 @@ class Automaton:
         """Where kernels find the tables."""
         here, arena = self.locals, Arena()
         self.plain.table.enter(arena, tables.PLAIN)
-        here.rows.enter(arena, tables.LOCAL_ROWS)
+        here.edge_rows.rows.enter(arena, tables.LOCAL_ROWS)
         here.info.enter(arena, tables.LOCALS)
-        here.edges.enter(arena, tables.EDGES)
+        here.edge_rows.edges.enter(arena, tables.EDGES)
         here.tags.enter(arena, tables.TAG_ROWS)
         self.tries.table.enter(arena, tables.TRIES)
         self.contents.table.enter(arena, tables.LANGUAGES)
@@ -269,11 +269,11 @@ class Automaton:
         found = []
         while edge >= 0:
             found.append(edge)
-            edge = int(self.locals.edges.array[edge, tables.NEXT])
+            edge = int(self.locals.edge_rows.edges.array[edge, tables.NEXT])
         return found
 
     def _follow(self, edge: int, here: int, cell: int) -> Thread:
-        kind, lex, need, room, local, after, _ = self.locals.edges.array[edge].tolist()
+        kind, lex, need, room, local, after, _ = self.locals.edge_rows.edges.array[edge].tolist()
         if tables.BEHIND in (local, after):
             behind = self.locals.after(here)
             local, after = (behind if place == tables.BEHIND else place for place in (local, after))

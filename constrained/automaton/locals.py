@@ -15,6 +15,7 @@ from dataclasses import replace
 
 from constrained.automaton import lexemes, strings
 from constrained.automaton.contents import Contents
+from constrained.automaton.edge_rows import CLOSES, Edge, EdgeRows, Edges
 from constrained.automaton.frames import (
     ArrayItem,
     ArrayNext,
@@ -36,17 +37,13 @@ from constrained.automaton.tables import (
     ANY_TAG,
     ASK,
     BEHIND,
-    CLASS_OF_BYTE,
     DONE,
-    EDGE_COLUMNS,
     ENTRY,
     GOTO,
     HIGH,
     LOCAL_COLUMNS,
     LOW,
     NOWHERE,
-    NUM_CLASSES,
-    POP,
     PUSH,
     ROW,
     TAGS,
@@ -64,10 +61,6 @@ from constrained.grammar.string_sets import UNBOUNDED, StringSet
 from constrained.options import CompileOptions
 
 INDENT = 2
-# (kind, lex, need, room, local, return), as in the edge table; `Edges` come with the byte that each reads.
-Edge = tuple[int, int, int, int, int, int]
-Edges = Iterable[tuple[int, Edge]]
-_POP: Edge = (POP, -1, 0, 0, -1, -1)
 
 
 class Locals:
@@ -92,19 +85,15 @@ class Locals:
         self._plain = plain
         self._tries = tries
         self._contents = contents
-        self.rows = Table(NUM_CLASSES, 32, storage)
+        self.edge_rows = EdgeRows(tries, storage)
         self.info = Table(LOCAL_COLUMNS, 128, storage)
-        self.edges = Table(EDGE_COLUMNS, 128, storage)
         self.tags = Table(1, 128, storage)
         self._states: list[Local | None] = []
         self._listed: list[Listed] = []
         self._listed_from: list[int] = []
         self._rows: dict[tuple[NodeKey, int], int] = {}
-        self._leaf_rows: dict[tuple[object, ...], int] = {}
-        self._edge_index: dict[Edge, int] = {}
-        self._begins_text: dict[int, bool] = {}
+        self._leaf_rows: dict[tuple[object, ...], tuple[int, Node]] = {}
         self._frames: tuple[int, ...] | None = None
-        self._pop = self._edge_index[_POP] = self.edges.add((*_POP, -1))
         self.plans: list[ObjectPlan] = []
         self.array_plans: list[ArrayPlan] = []
         self._plan_index: dict[ObjectPlan | ArrayPlan, int] = {}
@@ -194,7 +183,7 @@ class Locals:
                 return self._value_row(options[0][0], depth)
             case ArrayOpen(plan, depth) if not self._indented:
                 return self._array_open_row(index, plan)
-        return self._add_row(self._edges(local))
+        return self.edge_rows.add(self._edges(local))
 
     def _set_after(self, index: int, after: int) -> None:
         self.info.cells[index * LOCAL_COLUMNS + AFTER] = after
@@ -205,58 +194,25 @@ class Locals:
         if row is None:
             meets = self._nodes[node]
             if meets.arrays or meets.objects:
-                row = self._add_row(self._value(meets, BEHIND, depth))
-            else:  # most strings and numbers are any: all nodes hold the same set
-                parts = (meets.literals, *map(id, meets.strings), *map(id, meets.numbers))
-                row = self._leaf_rows.get(parts)
-                if row is None:
-                    row = self._leaf_rows[parts] = self._add_row(self._value(meets, BEHIND, depth))
+                row = self.edge_rows.add(self._value(meets, BEHIND, depth))
+            else:
+                row = self._leaf_row(meets, depth)
             self._rows[node, depth] = row
         return row
 
-    def _add_row(self, edges: Edges) -> int:
-        edges = list(edges)  # which may make other rows
-        row = self.rows.add()
-        first, cells, known = row * NUM_CLASSES, self.rows.cells, self._edge_index
-        for byte, edge in edges:
-            place = first + CLASS_OF_BYTE[byte]
-            before = cells[place]
-            if before >= 0:  # one of several: none of them is shared
-                if self._is_shared(before):
-                    before = self.edges.add((*self._edge(before), -1))
-                cells[place] = self.edges.add((*edge, before))
-                continue
-            found = known.get(edge)
-            if found is None:
-                found = known[edge] = self.edges.add((*edge, -1))
-            cells[place] = found
-        return row
-
-    def _edge(self, index: int) -> Edge:
-        kind, lex, need, room, local, back = self.edges.cells[index * EDGE_COLUMNS : (index + 1) * EDGE_COLUMNS - 1]
-        return kind, lex, need, room, local, back
-
-    def _is_shared(self, index: int) -> bool:
-        return self._edge_index.get(self._edge(index)) == index
+    def _leaf_row(self, node: Node, depth: int) -> int:
+        """The row of scalars. Most strings and numbers are any: their nodes hold the same sets, the very objects."""
+        parts = (node.literals, *map(id, node.strings), *map(id, node.numbers))
+        known = self._leaf_rows.get(parts)
+        if known is None:
+            # The node is kept, so that what it holds stays what its ids stand for.
+            known = self._leaf_rows[parts] = self.edge_rows.add(self._value(node, BEHIND, depth)), node
+        return known[0]
 
     def begins_text(self, local: int) -> bool:
         """Whether a string that may be any text may begin at a local state, if only one may begin there."""
         self.resolve(local)
-        row = self.info.cells[local * LOCAL_COLUMNS + ROW]
-        known = self._begins_text.get(row)
-        if known is None:
-            edge = self.rows.cells[row * NUM_CLASSES + CLASS_OF_BYTE[strings.QUOTE]]
-            known = self._begins_text[row] = edge >= 0 and self._is_text(edge)
-        return known
-
-    def _is_text(self, edge: int) -> bool:
-        _, lex, need, room, _, _, beside = self.edges.cells[edge * EDGE_COLUMNS : (edge + 1) * EDGE_COLUMNS]
-        return beside < 0 and need == 0 and room >= strings.UNBOUNDED and (lex == strings.FREE or self._falls_back(lex))
-
-    def _falls_back(self, lex: int) -> bool:
-        """Whether a key may be any beside the names of a trie."""
-        fallback = (lex & strings.INDEX) * strings.TRIE_COLUMNS + strings.FALLBACK
-        return strings.TRIE <= lex < strings.DFA and bool(self._tries.table.cells[fallback])
+        return self.edge_rows.begins_text(self.info.cells[local * LOCAL_COLUMNS + ROW])
 
     def _edges(self, local: Local) -> Edges:
         """The edges of a local state: (byte, (kind, lex, need, room, local, return))."""
@@ -278,7 +234,7 @@ class Locals:
             case ArrayNext():
                 return self._array_next(local)
             case Close(byte, _):
-                return [(byte, _POP)]
+                return [(byte, CLOSES)]
             case Done():
                 return []
 
@@ -476,7 +432,7 @@ class Locals:
             return self._value_row(node, 0)
         at, cells = index * LOCAL_COLUMNS, self.info.cells
         tags = listed.alive(cells[at + LOW], cells[at + HIGH])
-        return self._key_row(self._closed_key(listed.plan_index, tags)) if tags else self._add_row([])
+        return self._key_row(self._closed_key(listed.plan_index, tags)) if tags else self.edge_rows.add([])
 
     def _listed_open(self, index: int, plan_index: int) -> int:
         """The row behind an opening brace; lays out all places of the object."""
@@ -491,17 +447,17 @@ class Locals:
         self._set_after(index, key)
         self.resolve(key)
         row = self.info.cells[key * LOCAL_COLUMNS + ROW]
-        return self._beside(row, ord("}"), can_close=plan.may_close(plan.start))
+        return self.edge_rows.beside(row, ord("}")) if plan.may_close(plan.start) else row
 
     def _key_row(self, lex: int) -> int:
-        return self._add_row([(strings.QUOTE, (GOTO, lex, 0, strings.UNBOUNDED, BEHIND, -1))])
+        return self.edge_rows.add([(strings.QUOTE, (GOTO, lex, 0, strings.UNBOUNDED, BEHIND, -1))])
 
     def _frame_rows(self) -> tuple[int, ...]:
         """Shared rows: before a colon, before a comma or brace, before a comma, before a brace."""
         if self._frames is None:
             go: Edge = (GOTO, self._gap_lex, 0, 0, BEHIND, -1)
-            comma, brace = (ord(","), go), (ord("}"), _POP)
-            self._frames = tuple(self._add_row(edges) for edges in ([(ord(":"), go)], [comma, brace], [comma], [brace]))
+            comma, brace = (ord(","), go), (ord("}"), CLOSES)
+            self._frames = tuple(self.edge_rows.add(edges) for edges in ([(ord(":"), go)], [comma, brace], [comma], [brace]))
         return self._frames
 
     # -- objects, place by place
@@ -510,7 +466,7 @@ class Locals:
         plan = self.plans[plan_index]
         first = ObjectKey(plan_index, plan.start, depth)
         if plan.may_close(plan.start):
-            yield ord("}"), _POP
+            yield ord("}"), CLOSES
         if plan.may_continue(plan.start):
             if self._indented:
                 yield ord("\n"), self._go(self.index(first), self._indent(depth))
@@ -535,34 +491,25 @@ class Locals:
     def _close(self, byte: int, depth: int) -> tuple[int, Edge]:
         if self._indented:
             return ord("\n"), self._go(self.index(Close(byte, depth)), self._indent(depth - 1))
-        return byte, _POP
+        return byte, CLOSES
 
     def _array_open_row(self, index: int, plan_index: int) -> int:
         """The row behind an opening bracket, compact: that of the first item, and the closing bracket."""
         plan = self.array_plans[plan_index]
         options = plan.choices(plan.start)
         if len(options) != 1:
-            return self._add_row(self._array_open(plan_index, 0))
+            return self.edge_rows.add(self._array_open(plan_index, 0))
         node, standing = options[0]
         after = self.index(ArrayNext(plan_index, standing, 0))
         self._set_after(index, after)
         self.resolve(after)
-        return self._beside(self._value_row(node, 0), ord("]"), can_close=plan.may_close(plan.start))
-
-    def _beside(self, row: int, byte: int, *, can_close: bool) -> int:
-        """A row, and beside it the closing bracket `byte` where it may come."""
-        if not can_close:
-            return row
-        made, first = self.rows.add(), row * NUM_CLASSES
-        cells, beside = self.rows.cells, made * NUM_CLASSES
-        cells[beside : beside + NUM_CLASSES] = cells[first : first + NUM_CLASSES]
-        cells[beside + CLASS_OF_BYTE[byte]] = self._pop
-        return made
+        row = self._value_row(node, 0)
+        return self.edge_rows.beside(row, ord("]")) if plan.may_close(plan.start) else row
 
     def _array_open(self, plan_index: int, depth: int) -> Edges:
         plan = self.array_plans[plan_index]
         if plan.may_close(plan.start):
-            yield ord("]"), _POP
+            yield ord("]"), CLOSES
         if plan.choices(plan.start):
             first = ArrayItem(plan_index, plan.start, depth)
             if self._indented:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import random
 from typing import Any
 
@@ -83,3 +84,18 @@ def test_a_place_says_what_it_is() -> None:
         "ObjectNext": 3,
         "ObjectColon": 3,
     }
+
+
+def test_rows_of_scalars_keep_what_they_stand_for() -> None:
+    properties = {
+        f"p{i}": {"type": "string", "maxLength": i} if i % 2 else {"type": "integer", "minimum": i} for i in range(40)
+    }
+    grammar = grammar_of({"type": "object", "properties": {**properties, "s": {"type": "string"}}}, awkward_vocabulary())
+    document = {name: "" if "maxLength" in schema else 99 for name, schema in properties.items()}
+    matcher = grammar.matcher()
+    assert matcher.accept_bytes(json.dumps({**document, "s": "x"}).encode())
+    assert grammar.min_bytes == len("{}")  # measured after all were met
+    rows = grammar._engine.automaton.locals._leaf_rows
+    assert len(rows) > 40
+    for parts, (_, node) in rows.items():
+        assert parts == (node.literals, *map(id, node.strings), *map(id, node.numbers))

@@ -1,0 +1,85 @@
+"""Rows of edges, and the edges themselves: the tables that the kernel steps through from one local state to another.
+
+An edge may say that it leads `BEHIND` the local state that takes it; rows of such edges are shared by many local states. An
+edge that stands alone for its byte is stored once; several for one byte are a chain.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from constrained.automaton import strings
+from constrained.automaton.tables import (
+    CLASS_OF_BYTE,
+    EDGE_COLUMNS,
+    NUM_CLASSES,
+    POP,
+    Storage,
+    StringTries,
+    Table,
+)
+
+# (kind, lex, need, room, local, return), as in the edge table; `Edges` come with the byte that each reads.
+Edge = tuple[int, int, int, int, int, int]
+Edges = Iterable[tuple[int, Edge]]
+CLOSES: Edge = (POP, -1, 0, 0, -1, -1)
+
+
+class EdgeRows:
+    """The rows of one automaton; `tries` are those of its names and values."""
+
+    def __init__(self, tries: StringTries, storage: Storage) -> None:
+        self._tries = tries
+        self.rows = Table(NUM_CLASSES, 32, storage)
+        self.edges = Table(EDGE_COLUMNS, 128, storage)
+        self._alone: dict[Edge, int] = {}
+        self._closes = self._alone[CLOSES] = self.edges.add((*CLOSES, -1))
+        self._begins_text: dict[int, bool] = {}
+
+    def add(self, edges: Edges) -> int:
+        """A new row."""
+        edges = list(edges)  # which may make other rows
+        row = self.rows.add()
+        first, cells, alone = row * NUM_CLASSES, self.rows.cells, self._alone
+        for byte, edge in edges:
+            place = first + CLASS_OF_BYTE[byte]
+            before = cells[place]
+            if before >= 0:
+                cells[place] = self.edges.add((*edge, self._own(before)))
+                continue
+            found = alone.get(edge)
+            if found is None:
+                found = alone[edge] = self.edges.add((*edge, -1))
+            cells[place] = found
+        return row
+
+    def _own(self, index: int) -> int:
+        """An edge that is to be one of several: a copy of it where it is stored for all rows."""
+        kind, lex, need, room, local, back = self.edges.cells[index * EDGE_COLUMNS : (index + 1) * EDGE_COLUMNS - 1]
+        edge = (kind, lex, need, room, local, back)
+        return self.edges.add((*edge, -1)) if self._alone.get(edge) == index else index
+
+    def beside(self, row: int, byte: int) -> int:
+        """A row like another, with the closing bracket `byte` beside what comes there."""
+        made, first = self.rows.add(), row * NUM_CLASSES
+        cells, start = self.rows.cells, made * NUM_CLASSES
+        cells[start : start + NUM_CLASSES] = cells[first : first + NUM_CLASSES]
+        cells[start + CLASS_OF_BYTE[byte]] = self._closes
+        return made
+
+    def begins_text(self, row: int) -> bool:
+        """Whether a string that may be any text may begin at a row, if only one may begin there."""
+        known = self._begins_text.get(row)
+        if known is None:
+            edge = self.rows.cells[row * NUM_CLASSES + CLASS_OF_BYTE[strings.QUOTE]]
+            known = self._begins_text[row] = edge >= 0 and self._is_text(edge)
+        return known
+
+    def _is_text(self, edge: int) -> bool:
+        _, lex, need, room, _, _, beside = self.edges.cells[edge * EDGE_COLUMNS : (edge + 1) * EDGE_COLUMNS]
+        return beside < 0 and need == 0 and room >= strings.UNBOUNDED and (lex == strings.FREE or self._falls_back(lex))
+
+    def _falls_back(self, lex: int) -> bool:
+        """Whether a key may be any beside the names of a trie."""
+        fallback = (lex & strings.INDEX) * strings.TRIE_COLUMNS + strings.FALLBACK
+        return strings.TRIE <= lex < strings.DFA and bool(self._tries.table.cells[fallback])
