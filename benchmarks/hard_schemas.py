@@ -97,6 +97,13 @@ def _alternatives() -> Hard:
     return Hard(schema, {"kind": 5, "sort": 3, "value3": "x"})
 
 
+def _different_objects() -> Hard:
+    properties = {f"p{index}": {"type": "integer" if index % 2 else "string"} for index in range(5)}
+    items = {"type": "object", "properties": properties, "required": ["p0"]}
+    values = [{f"p{i}": 3 * item + i if i % 2 else f"v{item + i}" for i in range(5)} for item in range(30)]
+    return Hard({"type": "array", "items": items, "uniqueItems": True}, values)
+
+
 SCHEMAS: dict[str, Callable[[], Hard]] = {
     "maxLength: 100000": _long_string,
     "maxItems: 10000": _long_array,
@@ -106,6 +113,7 @@ SCHEMAS: dict[str, Callable[[], Hard]] = {
     "multipleOf: 1000003": _large_factor,
     "12 anyOf of required": _clauses,
     "oneOf 8 x 8": _alternatives,
+    "30 different objects": _different_objects,
 }
 
 
