@@ -10,6 +10,9 @@ from collections.abc import Callable, Iterator, Mapping
 from functools import cached_property, partial
 from typing import Any, Protocol
 
+import numpy as np
+from numpy.typing import NDArray
+
 from constrained.automaton.automaton import Automaton, Run, State
 from constrained.automaton.closing import Closings
 from constrained.automaton.contents import shared_contents
@@ -50,6 +53,8 @@ class States(Protocol):
     @property
     def shared(self) -> tuple[Any, ...]: ...
 
+    def step_token(self, state: State, token_id: int, shared: int, /) -> State | None: ...
+
     def advance(self, state: State, data: bytes, history: bytes | bytearray = b"", /) -> tuple[State | None, bool]: ...
 
     def open_key(self, state: State, history: bytes | bytearray, /) -> bytes | None: ...
@@ -59,6 +64,11 @@ class States(Protocol):
 
 class Rows(Protocol):
     """Mask rows of an automaton; see `Masks`."""
+
+    @property
+    def tables_at(self) -> int: ...
+
+    def fill(self, state: State, bitmask: NDArray[np.int32], at: int, /) -> bool: ...
 
     def row(self, state: State, history: bytes | bytearray, /) -> MaskRow: ...
 
@@ -82,6 +92,7 @@ class Engine:
         shared = rows_of(vocabulary)
         self.automaton = automaton
         self.masks = masks
+        self.tables_at = masks.tables_at
         self.closings = closings
         self.forced_run = forced
         self.vocabulary = vocabulary

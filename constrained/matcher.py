@@ -45,8 +45,14 @@ class Matcher:
     def fill_bitmask(self, bitmask: NDArray[np.int32], row: int) -> None:
         """Write the allowed tokens into `bitmask[row]`, int32 [batch, ceil(vocab_size / 32)].
 
-        EOS bits are set where the document may end.
+        EOS bits are set where the document may end. Raises `ValueError` where the words are not as many,
+        `IndexError` where there is no such row.
         """
+        if self.give_back is not None:
+            self.give_back()
+        state = self._state
+        if state.row is None and not self._is_terminated and self._engine.masks.fill(state, bitmask, row):
+            return
         self.mask_row().fill(bitmask, row)
 
     def mask_row(self) -> MaskRow:
@@ -84,10 +90,13 @@ class Matcher:
     def _advance_token(self, token_id: int) -> State | None:
         if not 0 <= token_id < len(self._engine.token_bytes):
             return None
-        data = self._engine.token_bytes[token_id]
-        if not data:
-            return None
-        after, depends = self._engine.automaton.advance(self._state, data, self._history())
+        automaton, depends = self._engine.automaton, False
+        after = automaton.step_token(self._state, token_id, self._engine.tables_at)
+        if after is None:
+            data = self._engine.token_bytes[token_id]
+            if not data:
+                return None
+            after, depends = automaton.advance(self._state, data, self._history())
         if after is not None and not depends:
             if len(self._state.next) >= MAX_NEXT:
                 self._state.next.clear()

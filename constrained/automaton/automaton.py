@@ -20,17 +20,17 @@ from constrained.automaton.contents import shared_contents
 from constrained.automaton.lexemes import shared_lexemes
 from constrained.automaton.locals import Locals
 from constrained.automaton.tables import Arena, StringTries
+from constrained.automaton.threads import NO_ROOM, Thread, Threads
 from constrained.errors import FuelError
 from constrained.grammar import texts
 from constrained.grammar.nodes import Nodes
 from constrained.options import CompileOptions
+from constrained.tokens.jit import address
 from constrained.tokens.rows import MaskRow
 
 # From how many threads on they are run in one call, and through how many bytes at most.
 MANY_THREADS, MAX_TOGETHER = 4, 64
 STORAGE = 5120  # cells of all tables of a new automaton
-# (lex, esc, need, room, local, cell), as the kernel has it.
-Thread = tuple[int, int, int, int, int, int]
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,8 +48,12 @@ class Run:
 class State:
     """An interned set of threads. `next` memoises tokens; the other slots are filled when first asked for.
 
-    `keeps_text`: plain text inside a string (`string_rows.count_characters`) leads back to the state.
+    `keeps_text`: plain text inside a string (`string_rows.count_characters`) leads back to the state. `number` is that of a
+    state of a single thread (`Threads`), else -1; `row_number` that of its row (`Masks`) where nothing else decides it.
     """
+
+    number = -1
+    row_number = -1
 
     row: MaskRow | None = None
     prefix_rows: dict[bytes, MaskRow] | None = None
@@ -73,16 +77,18 @@ class Automaton:
         self.lock = threading.RLock()
         self._max_threads = 2 * options.limits.max_alternatives
         self._states: dict[tuple[Thread, ...], State] = {}
-        self._alone: dict[Thread, State] = {}  # those of a single thread
+        self._alone: dict[int, State] = {}  # those of a single thread, by its number
         self.plain = shared_lexemes()
+        self.arena = Arena()
         storage = tables.Storage(STORAGE)
         self.tries = StringTries(storage)
         self.tries.table.add((0, 1, strings.NO_TAG, 0, 0))
         self.contents = shared_contents(options.spelling)
         self.locals = Locals(nodes, options, self.plain, self.tries, self.contents, storage)
-        self.cells = Cells(storage)
-        self.arena = self._make_arena()
-        self._data = memoryview(b"")
+        self.cells = Cells(storage, self.arena)
+        self.threads = Threads(storage, self.arena)
+        self._enter_tables()
+        self._data, self._data_at = memoryview(b""), 0
         start = (self.locals.entry(self.locals.start), 0, 0, 0, self.locals.start, BOTTOM)
         self.initial = self._intern([start])
 
@@ -99,7 +105,22 @@ class Automaton:
     @property
     def num_states(self) -> int:
         """How many states, local states and cells there are: what a bound on memory counts."""
-        return len(self._states) + len(self._alone) + len(self.locals) + len(self.cells)
+        return len(self._states) + len(self.threads) + len(self.locals) + len(self.cells)
+
+    def step_token(self, state: State, token_id: int, shared: int) -> State | None:
+        """The state of a single thread after a token of the vocabulary at `shared` (`vocabulary_tables`).
+
+        None where `advance` has to be asked, and for tokens without bytes.
+        """
+        if state.number < 0:
+            return None
+        with self.lock:
+            while (number := self.threads.step(shared, state.number, token_id)) == NO_ROOM:
+                if not self.threads.grow():
+                    self.cells.table.reserve(self.cells.table.capacity)
+            if number < 0:
+                return None
+            return self._alone.get(number) or self._add_alone(number)
 
     def advance(self, state: State, data: bytes, history: bytes | bytearray = b"") -> tuple[State | None, bool]:
         """The state after `data`, or None where it is not allowed; and whether that depends on `history`.
@@ -108,10 +129,6 @@ class Automaton:
         """
         with self.lock:
             self._load(data)
-            if len(state.threads) == 1:
-                after = self._run_alone(state.threads[0], len(data))
-                if after is not None:
-                    return after, False
             threads: list[Thread] = []
             depends = False
             left: Sequence[Thread] = state.threads
@@ -126,23 +143,9 @@ class Automaton:
         size = len(data)
         if size > len(self._data):
             self._data = memoryview(bytearray(max(256, 2 * size)))
-            self.arena.put(tables.DATA, np.frombuffer(self._data, np.uint8))
+            self._data_at = address(np.frombuffer(self._data, np.uint8))
         self._data[:size] = data
-        table = self.cells.table
-        if table.size + size + 16 > table.capacity:
-            table.reserve(size + 16)
-
-    def _run_alone(self, thread: Thread, stop: int) -> State | None:
-        """The state that a single thread becomes by the data that is loaded, where it goes on without Python's help."""
-        cells = self.cells
-        scratch = cells.table.size
-        result, _, _, num_cells, lex, esc, need, room, local, cell = stepping.run(self.arena.address, 0, stop, scratch, *thread)
-        if result != strings.ALIVE:
-            return None
-        if num_cells > scratch:
-            cell = cells.adopt(cell, scratch)
-        after = (lex, esc, need, room, local, cell)
-        return self._alone.get(after) or self._add_alone(after)
+        self.cells.table.reserve(size + 16)
 
     def _run_all(self, threads: tuple[Thread, ...], stop: int, ended: list[Thread]) -> list[Thread]:
         """Many threads through the data that is loaded: `ended` takes what they become; those that need Python's help."""
@@ -150,7 +153,7 @@ class Automaton:
         cells = self.cells
         scratch = cells.table.size
         cells.table.reserve(len(threads) * (stop + 1) + 16)
-        num_cells = stepping.run_all(self.arena.address, stop, scratch, after, results)
+        num_cells = stepping.run_all(self.arena.address, self._data_at, stop, scratch, after, results)
         rest = []
         for thread, result, (lex, esc, need, room, local, cell) in zip(threads, results.tolist(), after.tolist(), strict=True):
             if result == strings.ALIVE:
@@ -167,11 +170,11 @@ class Automaton:
         """One thread through `data`, which is loaded: `ended` takes the threads it becomes; whether `history` was asked."""
         depends = False
         pending = [(thread, 0)]
-        cells, machine, stop = self.cells, self.arena.address, len(data)
+        cells, machine, stop = self.cells, (self.arena.address, self._data_at), len(data)
         while pending:
             here, position = pending.pop()
             scratch = len(cells)
-            result, position, which, num_cells, *found = stepping.run(machine, position, stop, scratch, *here)
+            result, position, which, num_cells, *found = stepping.run(*machine, position, stop, scratch, *here)
             if result == stepping.DEAD:
                 continue
             if num_cells > scratch:
@@ -209,7 +212,7 @@ class Automaton:
                 of_class = self.locals.with_key(local, content)
                 if of_class is not None:
                     pending.append(((lex, esc, need, room, of_class, cell), position + 1))
-                elif content not in cells.seen[cell]:
+                elif content not in cells.keys(cell):
                     pending.append(((lex, esc, need, room, local, cells.with_key(cell, content)), position + 1))
         return depends
 
@@ -224,7 +227,7 @@ class Automaton:
 
     def needs_history(self, state: State) -> bool:
         """Whether what may follow depends on what led to the state: its frame has free keys, or `awaits_item`."""
-        return any(self.cells.seen[thread[5]] for thread in state.threads) or self.awaits_item(state)
+        return any(thread[5] in self.cells.seen for thread in state.threads) or self.awaits_item(state)
 
     def awaits_item(self, state: State) -> bool:
         """Whether the value of an item that is being read, or was just read, decides what may follow it."""
@@ -251,9 +254,9 @@ class Automaton:
         """The tables of the string machine, in the order in which kernels take them."""
         return (self.tries.table.array, self.contents.table.array, self.contents.ranges.array)
 
-    def _make_arena(self) -> Arena:
-        """Where kernels find the tables."""
-        here, arena = self.locals, Arena()
+    def _enter_tables(self) -> None:
+        """Let kernels find the tables."""
+        here, arena = self.locals, self.arena
         self.plain.table.enter(arena, tables.PLAIN)
         here.edge_rows.rows.enter(arena, tables.LOCAL_ROWS)
         here.info.enter(arena, tables.LOCALS)
@@ -262,8 +265,6 @@ class Automaton:
         self.tries.table.enter(arena, tables.TRIES)
         self.contents.table.enter(arena, tables.LANGUAGES)
         self.contents.ranges.enter(arena, tables.RANGES)
-        self.cells.table.enter(arena, tables.CELLS, tables.NUM_CELLS)
-        return arena
 
     def _chain(self, edge: int) -> list[int]:
         found = []
@@ -287,20 +288,23 @@ class Automaton:
     def _intern(self, threads: list[Thread]) -> State:
         if len(threads) > self._max_threads:
             raise FuelError(f"more than {self._max_threads} ways to read the document so far (twice max_alternatives)")
-        key = tuple(threads) if len(threads) == 1 else tuple(sorted(set(threads)))
+        if len(threads) == 1:
+            number = self.threads.number(threads[0])
+            return self._alone.get(number) or self._add_alone(number)
+        key = tuple(sorted(set(threads)))
         if len(key) == 1:
-            return self._alone.get(key[0]) or self._add_alone(key[0])
+            return self._intern([key[0]])
         state = self._states.get(key)
         if state is None:
             accepting = any(self.locals.is_done(thread[4]) and self._may_end(thread[0]) for thread in key)
             state = self._states[key] = State(key, is_accepting=accepting)
         return state
 
-    def _add_alone(self, thread: Thread) -> State:
-        lex, esc, need, room, local, _ = thread
-        accepting = self.locals.is_done(local) and self._may_end(lex)
-        keeps_text = lex == strings.FREE and esc == need == 0 and room >= strings.UNBOUNDED
-        state = self._alone[thread] = State((thread,), is_accepting=accepting, keeps_text=keeps_text)
+    def _add_alone(self, number: int) -> State:
+        thread, flags = self.threads.thread(number), self.threads.flags(number)
+        accepting = flags & tables.DONE_HERE != 0 and self._may_end(thread[0])
+        state = self._alone[number] = State((thread,), is_accepting=accepting, keeps_text=flags & tables.KEEPS_TEXT != 0)
+        state.number = number
         return state
 
     def _may_end(self, lex: int) -> bool:

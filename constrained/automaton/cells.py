@@ -1,68 +1,77 @@
 """Stack cells: one per open frame, interned, so that equal stacks are one integer.
 
-A cell is (parent cell, local state to return to, free keys seen so far in its frame). Its *shape* leaves out the keys:
-mask rows are shared by shape, and the keys are taken out of a row afterwards.
+A cell is (parent cell, local state to return to, free keys seen so far in its frame). Kernels make those without keys
+(`push`); mask rows do not look at the keys, which are taken out of a row afterwards.
 """
 
 from __future__ import annotations
 
-from constrained.automaton.tables import CELL_COLUMNS, Storage, Table
+import numpy as np
+
+from constrained.automaton import tables
+from constrained.automaton.tables import (
+    CELL_COLUMNS,
+    CELLS,
+    CELLS_TAKEN,
+    CHILD,
+    DEPTH,
+    NUM_CELLS,
+    PARENT,
+    RETURN_LOCAL,
+    SIBLING,
+    Arena,
+    Counted,
+    Storage,
+)
+from constrained.tokens.jit import int32_table, int64_array, kernel
 
 BOTTOM = 0
 NO_KEYS: frozenset[bytes] = frozenset()
 
 
 class Cells:
-    """All cells of one automaton. The kernel reads `table`, and writes scratch cells past its end."""
+    """All cells of one automaton. Kernels read `table`, and write scratch cells past its end.
 
-    def __init__(self, storage: Storage) -> None:
-        self.table = Table(CELL_COLUMNS, 256, storage)
-        self._parents: list[int] = []
-        self._locals: list[int] = []
-        self._depths: list[int] = []
-        self.seen: list[frozenset[bytes]] = []
-        self.shape: list[int] = []
-        self._index: dict[tuple[int, int, frozenset[bytes]], int] = {}
-        self.push(-1, -1)
+    `seen` are the free keys of those frames that have some.
+    """
 
-    def push(self, parent: int, local: int, seen: frozenset[bytes] = NO_KEYS) -> int:
-        """The cell above `parent` that returns to `local`."""
-        key = (parent, local, seen)
-        found = self._index.get(key)
-        if found is None:
-            depth = self.depth(parent) + 1 if parent >= 0 else 0
-            found = self._index[key] = self.table.add((parent, local, depth))
-            self._parents.append(parent)
-            self._depths.append(depth)
-            self._locals.append(local)
-            self.seen.append(seen)
-            plain = (self.shape[parent], local, NO_KEYS) if parent >= 0 else key
-            self.shape.append(found if plain == key else self.push(*plain))
-        return found
+    def __init__(self, storage: Storage, arena: Arena) -> None:
+        self.table = Counted(CELL_COLUMNS, 256, storage, arena, (CELLS, CELLS_TAKEN, NUM_CELLS))
+        self._machine = arena.address
+        self.seen: dict[int, frozenset[bytes]] = {}
+        self._keyed: dict[tuple[int, int, frozenset[bytes]], int] = {}
+        self.table.add((-1, -1, 0, -1, -1))
+
+    def push(self, parent: int, local: int) -> int:
+        """The cell above `parent` that returns to `local`, without keys."""
+        self.table.reserve(1)
+        return int(_push(self._machine, parent, local))
+
+    def keys(self, cell: int) -> frozenset[bytes]:
+        """The free keys that were seen in a frame."""
+        return self.seen.get(cell, NO_KEYS)
 
     def with_key(self, cell: int, content: bytes) -> int:
         """The same frame after one more free key."""
-        return self.push(self.parent(cell), self.local(cell), self.seen[cell] | {content})
+        parent, local = self.parent(cell), self.local(cell)
+        key = (parent, local, self.keys(cell) | {content})
+        found = self._keyed.get(key)
+        if found is None:
+            found = self._keyed[key] = self.table.add((parent, local, self.depth(cell), -1, -1))
+            self.seen[found] = key[2]
+        return found
 
     def parent(self, cell: int) -> int:
         """The cell below."""
-        return self._parents[cell]
+        return self.table.cells[cell * CELL_COLUMNS + PARENT]
 
     def local(self, cell: int) -> int:
         """The local state that the frame returns to."""
-        return self._locals[cell]
+        return self.table.cells[cell * CELL_COLUMNS + RETURN_LOCAL]
 
     def depth(self, cell: int) -> int:
         """How many frames are open."""
-        return self._depths[cell]
-
-    def returns(self, cell: int, count: int) -> tuple[int, ...]:
-        """The local states that the upper `count` frames return to, the uppermost first."""
-        found: list[int] = []
-        while len(found) < count and cell >= 0:
-            found.append(self._locals[cell])
-            cell = self._parents[cell]
-        return tuple(found)
+        return self.table.cells[cell * CELL_COLUMNS + DEPTH]
 
     def adopt(self, cell: int, scratch: int) -> int:
         """The interned cell for one that the kernel made: cells from `scratch` on are the kernel's."""
@@ -71,11 +80,9 @@ class Cells:
     def chain(self, cell: int, scratch: int) -> tuple[int, list[int]]:
         """The interned cell below one that the kernel made, and the local states that those above it return to."""
         chain: list[int] = []
-        made = self.table.array
         while cell >= scratch:
-            parent, local, _ = made[cell].tolist()
-            chain.append(local)
-            cell = parent
+            chain.append(self.local(cell))
+            cell = self.parent(cell)
         chain.reverse()
         return cell, chain
 
@@ -87,3 +94,40 @@ class Cells:
 
     def __len__(self) -> int:
         return self.table.size
+
+
+@kernel
+def push(slots, cells, parent, local):  # type: ignore[no-untyped-def]  # numba
+    """`Cells.push` for kernels, where there is room for a cell."""
+    cell = cells[parent, CHILD]
+    while cell >= 0:
+        if cells[cell, RETURN_LOCAL] == local:
+            return cell
+        cell = cells[cell, SIBLING]
+    cell = slots[tables.CELLS_TAKEN]
+    slots[tables.CELLS_TAKEN] = cell + 1
+    cells[cell, PARENT], cells[cell, RETURN_LOCAL], cells[cell, DEPTH] = parent, local, cells[parent, DEPTH] + 1
+    cells[cell, CHILD], cells[cell, SIBLING] = -1, cells[parent, CHILD]
+    cells[parent, CHILD] = cell
+    return np.int64(cell)
+
+
+@kernel
+def adopt(slots, cells, cell, scratch):  # type: ignore[no-untyped-def]  # numba
+    """`Cells.adopt` for kernels: there is room for as many cells as the kernel made, below `scratch`."""
+    height, base = 0, cell
+    while base >= scratch:
+        height += 1
+        base = np.int64(cells[base, PARENT])
+    for level in range(height - 1, -1, -1):
+        made = cell
+        for _ in range(level):
+            made = np.int64(cells[made, PARENT])
+        base = push(slots, cells, base, cells[made, RETURN_LOCAL])
+    return base
+
+
+@kernel
+def _push(machine, parent, local):  # type: ignore[no-untyped-def]  # numba
+    slots = int64_array(machine)
+    return push(slots, int32_table(slots[tables.CELLS], CELL_COLUMNS), parent, local)

@@ -10,7 +10,7 @@ from dataclasses import replace
 from functools import lru_cache
 
 from constrained.automaton import strings
-from constrained.automaton.automaton import Automaton, State, Thread, decode_content, item_value, key_content, open_string
+from constrained.automaton.automaton import Automaton, State, decode_content, item_value, key_content, open_string
 from constrained.automaton.cells import NO_KEYS
 from constrained.automaton.frames import (
     ArrayItem,
@@ -26,6 +26,7 @@ from constrained.automaton.frames import (
     Value,
 )
 from constrained.automaton.strings import step_content, step_string
+from constrained.automaton.threads import Thread
 from constrained.grammar import texts
 from constrained.grammar.members import ObjectPlan
 from constrained.grammar.shortest import Shortest, fresh
@@ -56,7 +57,7 @@ class Closings:
         with self._automaton.lock:
             closing = min((self._thread(thread, history) for thread in state.threads), key=_by_length)
             varies = self._automaton.locals.endings_vary or any(
-                self._automaton.cells.seen[thread[5]] for thread in state.threads
+                thread[5] in self._automaton.cells.seen for thread in state.threads
             )
             if not varies:
                 state.closing = closing
@@ -64,7 +65,7 @@ class Closings:
 
     def _thread(self, thread: Thread, history: bytes | bytearray) -> bytes:
         lex, _, _, _, local, cell = thread
-        seen = self._automaton.cells.seen[cell]
+        seen = self._automaton.cells.keys(cell)
         if lex >= strings.FREE:
             text = self._string(thread, seen, history)
         else:
@@ -77,7 +78,7 @@ class Closings:
 
     def _seen_below(self, cell: int) -> frozenset[bytes]:
         """The free keys of the frame below the one of `cell`."""
-        return self._automaton.cells.seen[self._automaton.cells.parent(cell)]
+        return self._automaton.cells.keys(self._automaton.cells.parent(cell))
 
     # -- local states
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from constrained.automaton import strings
 from constrained.automaton.tables import (
     CLASS_OF_BYTE,
     EDGE_COLUMNS,
@@ -34,7 +33,6 @@ class EdgeRows:
         self.edges = Table(EDGE_COLUMNS, 128, storage)
         self._alone: dict[Edge, int] = {}
         self._closes = self._alone[CLOSES] = self.edges.add((*CLOSES, -1))
-        self._begins_text: dict[int, bool] = {}
 
     def add(self, edges: Edges) -> int:
         """A new row."""
@@ -66,20 +64,3 @@ class EdgeRows:
         cells[start : start + NUM_CLASSES] = cells[first : first + NUM_CLASSES]
         cells[start + CLASS_OF_BYTE[byte]] = self._closes
         return made
-
-    def begins_text(self, row: int) -> bool:
-        """Whether a string that may be any text may begin at a row, if only one may begin there."""
-        known = self._begins_text.get(row)
-        if known is None:
-            edge = self.rows.cells[row * NUM_CLASSES + CLASS_OF_BYTE[strings.QUOTE]]
-            known = self._begins_text[row] = edge >= 0 and self._is_text(edge)
-        return known
-
-    def _is_text(self, edge: int) -> bool:
-        _, lex, need, room, _, _, beside = self.edges.cells[edge * EDGE_COLUMNS : (edge + 1) * EDGE_COLUMNS]
-        return beside < 0 and need == 0 and room >= strings.UNBOUNDED and (lex == strings.FREE or self._falls_back(lex))
-
-    def _falls_back(self, lex: int) -> bool:
-        """Whether a key may be any beside the names of a trie."""
-        fallback = (lex & strings.INDEX) * strings.TRIE_COLUMNS + strings.FALLBACK
-        return strings.TRIE <= lex < strings.DFA and bool(self._tries.table.cells[fallback])

@@ -90,7 +90,7 @@ def walk_row(  # type: ignore[no-untyped-def]  # numba
     """`trie_walk.walk`, and `gather` when it is at its end: what both return."""
     status, num_pending, num_keys, num_cells, left = walk(
         machine, scratch, trie, cuts, waiting, num_items, num_cells, own_cells, own,
-        node, lex, esc, need, room, local, cell, num_closed,
+        node, lex, esc, need, room, local, cell, num_closed, 0,
     )  # fmt: skip
     if status != FINISHED or num_pending > 0 or base == 0:
         return status, num_pending, num_keys, num_cells, left, 0, one, two

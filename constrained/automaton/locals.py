@@ -209,11 +209,6 @@ class Locals:
             known = self._leaf_rows[parts] = self.edge_rows.add(self._value(node, BEHIND, depth)), node
         return known[0]
 
-    def begins_text(self, local: int) -> bool:
-        """Whether a string that may be any text may begin at a local state, if only one may begin there."""
-        self.resolve(local)
-        return self.edge_rows.begins_text(self.info.cells[local * LOCAL_COLUMNS + ROW])
-
     def _edges(self, local: Local) -> Edges:
         """The edges of a local state: (byte, (kind, lex, need, room, local, return))."""
         match local:

@@ -1,9 +1,9 @@
 """Mask rows: which tokens lead on from a state, by walking the token trie once for many tokens.
 
-A row of a state is the union of its threads' rows; a thread's row depends on the frames that its tokens can leave, not on
-those below, and not on the keys seen. What lies inside a string, a number or a gap is shared by all grammars of a vocabulary,
-and only what may follow it is walked. Two kinds of token are settled afterwards: those that end a free key are taken out where
-the frame has that key already, and the few that end more than one key are asked one by one (`Automaton.advance` decides).
+A row of a state is the union of its threads' rows (`row_kernels`); a thread's row depends on the frames that its tokens can
+leave, not on those below, and not on the keys seen. Two kinds of token are settled afterwards: those that end a free key are
+taken out where the frame has that key already, and the few that end more than one key are asked one by one
+(`Automaton.advance` decides).
 """
 
 from __future__ import annotations
@@ -13,13 +13,15 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from constrained.automaton import joining, strings, trie_walk
-from constrained.automaton.automaton import Automaton, State, Thread, decode_content, open_string
+from constrained.automaton import joining, row_kernels, strings, tables, trie_walk
+from constrained.automaton.automaton import Automaton, State, decode_content, open_string
 from constrained.automaton.gap_rows import WHITESPACE
-from constrained.automaton.tables import ADDED, REPLACED
+from constrained.automaton.row_kernels import find_row, write_row
+from constrained.automaton.tables import REPLACED
 from constrained.automaton.thread_rows import NOTHING, Notes, Rows, ThreadRow, WholeKey
+from constrained.automaton.threads import Thread
 from constrained.automaton.vocabulary_rows import VocabularyRows
-from constrained.automaton.walking import Onto, Scratch, Walked, Walker
+from constrained.automaton.walking import Onto, Scratch, Walker
 from constrained.options import Spelling
 from constrained.tokens.jit import address
 from constrained.tokens.rows import Bits, Digest, MaskRow, Words, clear_bits
@@ -39,10 +41,30 @@ class Masks:
         self._shared = shared
         self._strings, self._languages = shared.strings(spelling)
         self._walker = Walker(automaton)
-        self._rows = Rows(automaton.cells)
-        self._alone = Onto(shared.nothing, shared.everything)
+        self._tables = shared.tables(automaton.plain, spelling)
+        self._rows = Rows(automaton, self._tables, shared.store)
         self._cuts = shared.cuts(automaton.plain)
-        self._gaps: dict[tuple[int, bool], Onto] = {}
+        self._insides: dict[tuple[int, ...], tuple[Onto, Trie]] = {}
+
+    @property
+    def tables_at(self) -> int:
+        """Where kernels find what grammars of the vocabulary share (`VocabularyTables`)."""
+        return self._tables.at
+
+    def fill(self, state: State, bitmask: Int32, at: int) -> bool:
+        """Write the row of a state into `bitmask[at]`, where nothing else decides it: not done, and False, where something does."""
+        row = state.row_number
+        if row < 0:
+            if state.number < 0 or (row := self._row_number_of(state)) < 0:
+                return False
+            state.row_number = row
+        if not (bitmask.flags.c_contiguous and bitmask.dtype == np.int32 and bitmask.ndim == 2):
+            return False
+        num_rows, num_words = bitmask.shape
+        if not 0 <= at < num_rows or num_words != self._shared.num_words:
+            return False
+        write_row(bitmask, at, self._rows.machine.address, row)
+        return True
 
     def row(self, state: State, history: bytes | bytearray) -> MaskRow:
         """The mask row of `state`, which `history` led to; EOS bits are set where the document may end."""
@@ -50,15 +72,22 @@ class Masks:
             return state.row
         threads, seen = state.threads, self._automaton.cells.seen
         with self._automaton.lock:
-            if len(threads) == 1:
-                row = self._thread_row(threads[0])
-                if state.is_accepting or row.notes.unsure or seen[threads[0][5]]:
-                    return self._settled(state, threads, [row], history)
-                state.row = row.row
-                return row.row
-            if len(threads) >= MANY_THREADS and not any(seen[thread[5]] for thread in threads):
+            if state.number >= 0:
+                row = self._row_number_of(state)
+                if row >= 0:
+                    state.row = found = self._rows.mask_row(row)
+                    return found
+            elif len(threads) >= MANY_THREADS and not any(thread[5] in seen for thread in threads):
                 return self._settled(state, *self._together(threads), history)
             return self._settled(state, threads, [self._thread_row(thread) for thread in threads], history)
+
+    def _row_number_of(self, state: State) -> int:
+        """The number of the row of a state of a single thread; -1 where keys or unsure tokens have to be taken out of it."""
+        with self._automaton.lock:
+            row = self._row_number(state.number)
+            if state.threads[0][5] in self._automaton.cells.seen or (row in self._rows.notes and self._rows.notes[row].unsure):
+                return -1
+            return row
 
     def _together(self, threads: Sequence[Thread]) -> tuple[list[Thread], list[ThreadRow]]:
         """The rows of many threads: those that are walked alike in one walk. Each row with a thread that stands for it."""
@@ -89,16 +118,16 @@ class Masks:
         if len(threads) > scratch.size:
             scratch.reserve(2 * len(threads))
         if walk == WHOLE:
-            trie, onto, stripped, cuts = self._shared.trie, self._alone, b"", 0
+            trie, onto, stripped, cuts = self._shared.trie, self._tables.alone, b"", 0
             items = [(0, *thread, -1, 0) for thread in threads]
         else:
             trie, stripped, cuts = self._shared.gaps.stripped, WHITESPACE, self._cuts.at
             onto = self._shared.gaps.row(self._automaton.plain.key(walk))
             items = [(0, self._automaton.locals.nothing, 0, 0, 0, thread[4], cell, -1, 0) for thread in threads]
         scratch.items[: len(items), : trie_walk.WHY] = items
-        walked = self._walker.from_items(scratch, trie, len(items), cell, onto, cuts=cuts)
+        walked = self._walker.from_items(scratch, trie, len(items), cell, onto.into, cuts=cuts)
         row = self._row(scratch, onto.base, walked.num_entries, walked.digest)
-        return ThreadRow(row, self._notes(trie, walked, cell, stripped))
+        return ThreadRow(row, self._notes(trie, walked.keys, cell, stripped))
 
     def _settled(self, state: State, threads: Sequence[Thread], rows: list[ThreadRow], history: bytes | bytearray) -> MaskRow:
         """The row of a state of which the history may decide, from the rows of `threads`."""
@@ -125,7 +154,7 @@ class Masks:
             asks = any(earlier == trie_walk.ASKED for _, _, earlier, _ in noted)
             found = np.flatnonzero(np.unpackbits(scratch.words[:8].view(np.uint8), bitorder="little")).tolist()
             scratch.clear()
-            if asks or any(self._automaton.cells.seen[thread[5]] for thread in state.threads):
+            if asks or any(thread[5] in self._automaton.cells.seen for thread in state.threads):
                 advance = self._automaton.advance
                 found = [byte for byte in found if advance(state, bytes([byte]), history)[0] is not None]
             return found
@@ -133,7 +162,7 @@ class Masks:
     def _key_prefix(self, state: State, history: bytes | bytearray) -> bytes | None:
         """The open free key so far, where the row depends on it; else None."""
         for thread in state.threads:
-            if self._in_free_key(thread) and self._automaton.cells.seen[thread[5]]:
+            if self._in_free_key(thread) and thread[5] in self._automaton.cells.seen:
                 return open_string(history)
         return None
 
@@ -197,7 +226,7 @@ class Masks:
 
         `unsure` takes those of which that can't be said.
         """
-        seen = self._automaton.cells.seen[thread[5]]
+        seen = self._automaton.cells.keys(thread[5])
         if not seen:
             return []
         keys = row.notes.keys(self._shared.token_bytes)
@@ -222,100 +251,95 @@ class Masks:
     # -- one thread
 
     def _thread_row(self, thread: Thread) -> ThreadRow:
-        lex = thread[0]
-        if strings.FREE <= lex < strings.TRIE:
-            _, esc, need, room, local, cell = thread
-            thread = (lex, esc, *self._strings.classes(need, room), local, cell)
-        elif thread[3] < strings.UNBOUNDED and thread[1] == 0 and self._automaton.contents.begins(lex):
-            _, esc, need, room, local, cell = thread
-            thread = (lex, esc, need, self._languages.room(self._automaton.contents, lex, room), local, cell)
-        return self._rows.find(thread) or self._rows.keep(thread, self._make(thread))
+        row = self._row_number(self._automaton.threads.number(thread))
+        return ThreadRow(self._rows.mask_row(row), self._rows.notes.get(row, NOTHING))
 
-    def _make(self, thread: Thread) -> ThreadRow:
-        lex, esc = thread[0], thread[1]
-        if lex < strings.FREE:
-            return self._plain_row(thread)
+    def _row_number(self, number: int) -> int:
+        """The number of the row of a thread."""
+        scratch, shared = self._shared.scratches.here(), self._tables.at
+        machine, onto, suffixes = self._automaton.arena, 0, 0
+        while (row := find_row(machine.address, scratch.address, shared, number, onto, suffixes)) < 0:
+            which = machine.slots[tables.WHICH_ONE]
+            if row == row_kernels.PENDING:
+                self._walker.fill_in(scratch, which)
+            elif row == row_kernels.NEW_KIND:
+                self._tables.learn(which)
+            elif row == row_kernels.NEW_STRING:
+                inside, behind = self._inside(self._automaton.threads.thread(number))
+                onto, suffixes = inside.at, behind.at if behind is not None else 0
+            elif row == row_kernels.ROWS_FULL:
+                self._rows.make_room()
+            elif row == row_kernels.NAMES:
+                row = self._names_row(scratch, number)
+                break
+            elif row == row_kernels.NOTED:
+                self._note(scratch, number, which)
+                row = which
+                break
+            else:
+                self._walker.grow(scratch, which)
+        if scratch.num_wanted[0]:
+            self._cuts.ask(scratch.wanted[1 : 1 + scratch.num_wanted[0]])
+            scratch.num_wanted[0] = 0
+        return row
+
+    def _inside(self, thread: Thread) -> tuple[Onto, Trie | None]:
+        """Where the bits of a thread in a string go, and the trie of what follows its quote; None: all tokens are walked."""
+        lex, esc, need, room, _, _ = thread
+        contents = self._automaton.contents
+        if lex >= strings.TRIE and not contents.begins(lex):
+            return self._tables.alone, None
         if lex < strings.TRIE:
-            return self._free_row(thread)
-        if esc == 0 and self._automaton.falls_back(lex):
-            return self._fallback_row(thread)
-        if esc == 0 and self._automaton.contents.begins(lex):
-            return self._language_row(thread)
-        return self._walked_row(thread)
+            need, room = self._strings.classes(need, room)
+            place: tuple[int, ...] = (lex, esc, need, room)
+        else:
+            is_free = room >= strings.UNBOUNDED or room >= self._languages.reach(contents, lex)
+            place = (lex, -1 if is_free else self._languages.room(contents, lex, room))
+        found = self._insides.get(place)
+        if found is None:
+            if lex < strings.TRIE:
+                found = self._strings.row(lex, esc, need, room), self._strings.place(lex, esc).suffixes
+            else:
+                languages, limit = self._languages, place[1]
+                onto = languages.row(contents, lex) if limit < 0 else languages.limited_row(contents, lex, limit)
+                found = onto, self._strings.place(strings.FREE, 0).suffixes
+            self._insides[place] = found
+            self._rows.words[found[0].base.at] = found[0].base
+        return found
 
-    def _walked_row(self, thread: Thread) -> ThreadRow:
-        """By a walk of the whole vocabulary: of those branches that lead on."""
-        return self._walk(self._shared.trie, thread, self._alone, b"")
+    def _suffixes(self, thread: Thread) -> Trie | None:
+        """The trie that was walked for a thread in a string; None: that of all tokens."""
+        is_walked = thread[0] >= strings.TRIE and (thread[0] < strings.DFA or thread[1] != 0)
+        return None if is_walked else self._inside(thread)[1]
 
-    # -- outside strings
-
-    def _plain_row(self, thread: Thread) -> ThreadRow:
-        kind = self._automaton.plain.key(thread[0])[0]
-        if kind in ("space", "any"):
-            return self._gap_row(thread)
-        if kind in ("number", "literal"):
-            return self._value_row(thread)
-        return self._walked_row(thread)
-
-    def _gap_row(self, thread: Thread) -> ThreadRow:
-        """The tokens of whitespace, and what may follow it."""
+    def _note(self, scratch: Scratch, number: int, row: int) -> None:
+        """Keep what the walks of a row noted."""
+        thread = self._automaton.threads.thread(number)
         lex, _, _, _, local, cell = thread
-        locals_ = self._automaton.locals
-        before_text = locals_.begins_text(local)
-        start = (locals_.nothing, 0, 0, 0, local, cell)
-        inside = self._gaps.get((lex, before_text))
-        if inside is None:
-            key = self._automaton.plain.key(lex)
-            inside = self._gaps[lex, before_text] = self._shared.gaps.row(key, before_text=before_text)
-        cuts = self._cuts.without_text if before_text else self._cuts.at
-        return self._walk(self._shared.gaps.stripped, start, inside, WHITESPACE, cuts=cuts)
+        first, count = self._automaton.arena.slots[tables.FIRST_NOTED], self._rows.num_keys(row)
+        keys = scratch.keys[:count].tolist()
+        notes = NOTHING
+        if lex >= strings.FREE:
+            suffixes = self._suffixes(thread)
+            notes = self._notes(suffixes or self._shared.trie, keys, cell, b"" if suffixes is None else None)
+        else:
+            kind = self._automaton.plain.key(lex)[0]
+            is_value = kind in ("number", "literal")
+            before = self._automaton.plain.key(self._automaton.locals.entry(local))[0] if is_value else kind
+            sources = (*self._tables.stripped,) if before in ("space", "any") else (self._shared.trie, b"")
+            split = first if is_value else count
+            notes = self._notes(sources[0], keys[:split], cell, sources[1]).beside(
+                self._notes(self._shared.trie, keys[split:], cell, b"")
+            )
+        if notes is not NOTHING:
+            self._rows.notes[row] = notes
 
-    def _value_row(self, thread: Thread) -> ThreadRow:
-        """A number or a literal: the shared row of its inside, and what follows where it may end."""
-        lex, _, _, _, local, cell = thread
-        inside = self._shared.values.row(self._automaton.plain, lex)
-        entry = self._automaton.locals.entry(local)
-        base: Bits | MaskRow = self._shared.nothing
-        ended = NOTHING
-        if inside.may_end:
-            found = self._thread_row((entry, 0, 0, 0, local, cell))
-            base, ended = found.row, found.notes
-        scratch, count = self._shared.scratches.here(), len(inside.exits)
-        if count > scratch.size:
-            scratch.reserve(2 * count)
-        if count:
-            scratch.items[:count, : trie_walk.WHY] = [(node, entry, 0, 0, 0, local, cell, -1, 0) for node in inside.exits]
-        joining.pour(scratch.address, inside.inside.at, ADDED)
-        return self._from_items(scratch, count, cell, Onto(base, self._shared.everything), ended)
-
-    # -- strings
-
-    def _free_row(self, thread: Thread) -> ThreadRow:
-        """A free string: the shared row of its inside, and a walk of the suffixes behind its quote."""
-        lex, esc, need, room, local, cell = thread
-        suffixes = self._strings.place(lex, esc).suffixes
-        return self._string_row(local, strings.FREE_TAG, cell, self._strings.row(lex, esc, need, room), suffixes)
-
-    def _language_row(self, thread: Thread) -> ThreadRow:
-        """A string of a language: the shared row of its inside, and a walk of the suffixes behind its quote."""
-        lex, _, _, room, local, cell = thread
-        suffixes, contents = self._strings.place(strings.FREE, 0).suffixes, self._automaton.contents
-        is_free = room >= strings.UNBOUNDED or room >= self._languages.reach(contents, lex)
-        inside = self._languages.row(contents, lex) if is_free else self._languages.limited_row(contents, lex, room)
-        return self._string_row(local, strings.VALUE_TAG, cell, inside, suffixes)
-
-    def _string_row(self, local: int, tag: int, cell: int, inside: Onto, suffixes: Trie) -> ThreadRow:
-        after = self._after_quote(local, tag, cell)
-        if after is None:
-            return ThreadRow(self._row(self._shared.scratches.here(), inside.base, 0, inside.base.digest), NOTHING)
-        return self._walk(suffixes, after, inside, None, keys=int(self._automaton.locals.is_key(local)))
-
-    def _fallback_row(self, thread: Thread) -> ThreadRow:
+    def _names_row(self, scratch: Scratch, number: int) -> int:
         """A key that is either a known name or free: the row of a free key, with the tokens that end a name put right."""
-        lex, _, need, room, local, cell = thread
+        lex, _, need, room, local, cell = self._automaton.threads.thread(number)
         state = self._automaton.tries.table.cells[(lex & strings.INDEX) * strings.TRIE_COLUMNS + strings.UTF8_STATE]
         free = self._thread_row((strings.FREE | state, 0, need, room, local, cell))
-        scratch, trie = self._shared.scratches.here(), self._shared.trie
+        trie = self._shared.trie
         place = (self._automaton.arena.address, scratch.arena.address, trie.at, lex, local, cell, free.row.at)
         while True:
             count, num_missing = trie_walk.settle_names(*place)
@@ -325,53 +349,29 @@ class Masks:
                 self._walker.fill_in(scratch, num_missing)
             else:
                 break
-        onto = Onto(free.row, self._shared.everything)
-        return self._from_items(scratch, count, cell, onto, free.notes)
-
-    def _after_quote(self, local: int, tag: int, cell: int) -> Thread | None:
-        """The thread behind the closing quote of a string with `tag`; None where it may not end so."""
-        here = self._automaton.locals
-        local = here.behind(local, tag)
-        return (here.entry(local), 0, 0, 0, local, cell) if local >= 0 else None
-
-    # -- walks
-
-    def _walk(
-        self, trie: Trie, start: Thread, onto: Onto, stripped: bytes | None, *, keys: int = 0, cuts: int = 0
-    ) -> ThreadRow:
-        """The row of a trie's strings, tokens without their beginning, that lead on from a thread (see `_notes`)."""
-        scratch = self._shared.scratches.here()
-        walked = self._walker.from_node(scratch, trie, start, onto, keys=keys, cuts=cuts)
-        if scratch.num_wanted[0]:
-            self._cuts.ask(scratch.wanted[1 : 1 + scratch.num_wanted[0]])
-            scratch.num_wanted[0] = 0
-        store = self._shared.store
-        row = store.find(walked.digest) or store.put(walked.digest, onto.base, scratch.entries[: walked.num_entries])
-        if not walked.keys and not walked.left:
-            return ThreadRow(row, NOTHING)
-        return ThreadRow(row, self._notes(trie, walked, start[5], stripped))
-
-    def _from_items(self, scratch: Scratch, count: int, own: int, onto: Onto, notes: Notes) -> ThreadRow:
-        """The row of the scratch's bits and of what its first `count` items lead to, with `notes` beside what that notes."""
-        walked = self._walker.from_items(scratch, self._shared.trie, count, own, onto)
-        row = self._row(scratch, onto.base, walked.num_entries, walked.digest)
-        return ThreadRow(row, self._notes(self._shared.trie, walked, own, b"").beside(notes))
+        into = (free.row.at, self._shared.everything.at, *free.row.digest)
+        walked = self._walker.from_items(scratch, trie, count, cell, into)
+        row = self._rows.keep(scratch, number, free.row, walked)
+        notes = self._notes(trie, walked.keys, cell, b"").beside(free.notes)
+        if notes is not NOTHING:
+            self._rows.notes[row] = notes
+        return row
 
     def _row(self, scratch: Scratch, base: Bits | MaskRow, count: int, digest: Digest) -> MaskRow:
         """The stored row that differs from `base` by the scratch's first `count` entries."""
         store = self._shared.store
         return store.find(digest) or store.put(digest, base, scratch.entries[:count])
 
-    def _notes(self, trie: Trie, walked: Walked, own: int, stripped: bytes | None) -> Notes:
+    def _notes(self, trie: Trie, keys: list[list[int]], own: int, stripped: bytes | None) -> Notes:
         """What a walk noted: the tokens that end keys of the frame `own`.
 
         The trie's strings are tokens without the bytes `stripped` at their beginning; None: keys cannot be read off them.
         """
-        if not walked.keys:
-            return Notes([], [], False, walked.left) if walked.left else NOTHING
+        if not keys:
+            return NOTHING
         whole: list[WholeKey] = []
         unsure, asks = [], False
-        for node, begun, earlier, cell in walked.keys:
+        for node, begun, earlier, cell in keys:
             if begun < 0 and not earlier and cell == own and stripped is not None:
                 continue  # the open key: what it may not be is taken out with its prefix
             if stripped is None or earlier or begun < 0 or cell != own:
@@ -379,7 +379,7 @@ class Masks:
                 unsure.append(trie.ids[trie.first[node] : trie.first[trie.end[node]]])
             else:
                 whole.append((trie, stripped, node, begun))
-        return Notes(whole, unsure, asks, walked.left)
+        return Notes(whole, unsure, asks)
 
 
 _BYTE_TRIE = Trie.build([bytes([byte]) for byte in range(256)])

@@ -105,15 +105,15 @@ def tables_of(slots):  # type: ignore[no-untyped-def]  # numba
 
 
 @kernel
-def run(machine, position, stop, num_cells, lex, esc, need, room, local, cell):  # type: ignore[no-untyped-def]  # numba
-    """Step a thread through the machine's data from `position` to `stop` as far as it goes by itself.
+def run(machine, text, position, stop, num_cells, lex, esc, need, room, local, cell):  # type: ignore[no-untyped-def]  # numba
+    """Step a thread through the bytes at the address `text` from `position` to `stop` as far as it goes by itself.
 
     Returns (result, position, which, num_cells) and the thread: ALIVE at the end of the data; else the byte at `position` was
     not taken (KEY_EXIT: it was), and the thread stands before it.
     """
     slots = int64_array(machine)
     plain, local_rows, locals_, edges, tags, tries, dfa, ranges, cells = tables_of(slots)
-    data = uint8_array(slots[tables.DATA])
+    data = uint8_array(text)
     limit = slots[tables.NUM_CELLS] - 1
     result, which = ALIVE, -1
     while position < stop:
@@ -135,15 +135,15 @@ def run(machine, position, stop, num_cells, lex, esc, need, room, local, cell): 
 
 
 @kernel
-def run_all(machine, stop, num_cells, threads, results):  # type: ignore[no-untyped-def]  # numba
-    """`run` from the beginning of the data for each of `threads` int64 [n, 6], in place; returns `num_cells`.
+def run_all(machine, text, stop, num_cells, threads, results):  # type: ignore[no-untyped-def]  # numba
+    """`run` from the beginning of the bytes for each of `threads` int64 [n, 6], in place; returns `num_cells`.
 
     Where `results` int64 [n] is not ALIVE, the thread is as before.
     """
     threads, results = unowned(threads), unowned(results)
     for i in range(len(threads)):
         results[i], _, _, num_cells, lex, esc, need, room, local, cell = run(
-            machine, 0, stop, num_cells,
+            machine, text, 0, stop, num_cells,
             threads[i, 0], threads[i, 1], threads[i, 2], threads[i, 3], threads[i, 4], threads[i, 5],
         )  # fmt: skip
         if results[i] == ALIVE:

@@ -44,14 +44,37 @@ KIND, LEX, NEED, ROOM, LOCAL, RETURN, NEXT = range(7)
 BEHIND = -2
 # ASK goes on like GOTO, but where to depends on the item just read: Python decides, and LOCAL leads wherever any value could.
 GOTO, PUSH, POP, ASK = range(4)
-# Columns of the cell table; DEPTH is how many frames are open.
-PARENT, RETURN_LOCAL, DEPTH = range(3)
-LOCAL_COLUMNS, EDGE_COLUMNS, CELL_COLUMNS = 7, 7, 3
+# Columns of the cell table: DEPTH is how many frames are open; the last cell above this one, and the one before it
+# above the same (of those without free keys).
+PARENT, RETURN_LOCAL, DEPTH, CHILD, SIBLING = range(5)
+# Columns of the table of threads: the thread; the number of its mask row (-1: not known yet); `DONE_HERE` and `KEEPS_TEXT`.
+T_LEX, T_ESC, T_NEED, T_ROOM, T_LOCAL, T_CELL, T_ROW, T_FLAGS = range(8)
+DONE_HERE, KEEPS_TEXT = 1, 2
+LOCAL_COLUMNS, EDGE_COLUMNS, CELL_COLUMNS, THREAD_COLUMNS = 7, 7, 5, 8
+# Columns of the table of mask rows (int64): the address of the words that a row is made from; its changes; how many frames it
+# looks below; its digest; a thread that it is the row of; the row before it at the same place of the index; how many keys end.
+R_BASE, R_FIRST, R_COUNT, R_LEFT, R_ONE, R_TWO, R_THREAD, R_BEFORE, R_KEYS = range(9)
+ROW_COLUMNS = 9
 
 # Slots of an arena: the tables of an automaton; or the scratch of its kernels, with what fits in.
 PLAIN, LOCAL_ROWS, LOCALS, EDGES, TAG_ROWS, TRIES, LANGUAGES, RANGES, CELLS = range(9)
-DATA, STACK, BRANCHES, ITEMS, PENDING, KEYS, WORDS, TOUCHED, ENTRIES, WANTED = range(9, 19)
-NUM_CELLS, NUM_ITEMS, NUM_PENDING, NUM_KEYS, NUM_WORDS, SECRET, NUM_SLOTS = range(19, 26)
+STACK, BRANCHES, ITEMS, PENDING, KEYS, WORDS, TOUCHED, ENTRIES, WANTED = range(10, 19)
+NUM_CELLS, NUM_ITEMS, NUM_PENDING, NUM_KEYS, NUM_WORDS, SECRET = range(19, 25)
+# Of an automaton: what it knows of single threads and of their rows (`threads`, `row_kernels`), each table with how many rows
+# are taken and how many there are.
+CELLS_TAKEN, THREADS, THREADS_TAKEN, MAX_THREADS, THREAD_INDEX, INDEX_SIZE = range(25, 31)
+ROWS, ROWS_TAKEN, MAX_ROWS, ROW_INDEX, CHANGES, CHANGES_TAKEN, MAX_CHANGES = range(31, 38)
+# What a call of a kernel left to be read: which row or place it is about, and how many keys it noted before its second walk.
+WHICH_ONE, FIRST_NOTED, NUM_SLOTS = range(38, 41)
+# Slots of what the grammars of a vocabulary share (`vocabulary_tables`): its tries and shortcuts; what is known of lexemes
+# outside strings, by their position; the numbers' exits and bits; the place inside a free string.
+V_TRIE, V_ALONE, V_STRIPPED, V_CUTS, V_BARE_CUTS, V_NOTHING, V_KINDS, V_NUM_KINDS, V_GAPS, V_EXITS, V_BITS = range(11)
+V_FREE, V_SUFFIXES, V_LONGEST, V_EOS, V_NUM_EOS, V_TOKENS, V_STARTS, V_NUM_TOKENS, NUM_V_SLOTS = range(11, 20)
+# What a lexeme outside strings is to a mask row: not known yet; a gap; a value, that may end here or not; to be walked.
+UNKNOWN_KIND, GAP_KIND, VALUE_KIND, ENDING_KIND, WALKED_KIND = range(-1, 4)
+# Columns of the table of kinds: the kind; of a value its exits and bits.
+K_KIND, K_EXITS, K_EXITS_STOP, K_BITS, K_BITS_STOP = range(5)
+KIND_COLUMNS = 5
 # Slots of a trie of tokens (`tokens.trie.Trie.slots`).
 T_END, T_DEPTH, T_FIRST, T_IDS, T_EDGE_FIRST, T_EDGE_BYTE, T_EDGE_NODE = range(7)
 # Slots of shortcuts (`cuts`): the first at each node; all of them; their bits (place, word); their exits (node, kind, and the
@@ -73,16 +96,17 @@ class Arena:
     """
 
     def __init__(self, size: int = NUM_SLOTS) -> None:
-        self._slots = np.zeros(size, np.int64)
-        self.address = address(self._slots)
+        slots = np.zeros(size, np.int64)
+        self.slots: memoryview[int] = memoryview(slots)  # type: ignore[arg-type]  # numpy's stubs hide the buffer
+        self.address = address(slots)
 
     def put(self, slot: int, array: NDArray[Any]) -> None:
         """Let a slot name an array."""
-        self._slots[slot] = address(array)
+        self.slots[slot] = address(array)
 
     def set(self, slot: int, number: int) -> None:
         """Let a slot hold a number."""
-        self._slots[slot] = number
+        self.slots[slot] = number
 
 
 class Storage:
@@ -93,13 +117,13 @@ class Storage:
         self._at, self._taken = address(self._block), 0
 
     def take(self, size: int) -> tuple[Int32, int]:
-        """So many cells, and their address; from elsewhere where they do not fit."""
-        first, stop = self._taken, self._taken + size
+        """So many cells, and their address, a multiple of eight; from elsewhere where they do not fit."""
+        first, stop = self._taken, self._taken + size + (size & 1)
         if stop > len(self._block):
             block = np.full(size, -1, np.int32)
             return block, address(block)
         self._taken = stop
-        return self._block[first:stop], self._at + 4 * first
+        return self._block[first : first + size], self._at + 4 * first
 
 
 class Table:
@@ -142,6 +166,13 @@ class Table:
                 if (arena := reference()) is not None:
                     self._tell(arena, *slots)
 
+    def clear(self, num_rows: int) -> None:
+        """Have so many rows of -1 in place of those that there are."""
+        self.size = self.capacity
+        self.reserve(num_rows - self.capacity)
+        self.array.fill(-1)
+        self.size = 0
+
     def add(self, row: Sequence[int] | None = None) -> int:
         """Append a row (all -1 where none is given) and return its index."""
         at = self.size
@@ -162,6 +193,25 @@ class Table:
         place = self.size * self.columns
         self.cells[place : place + len(values)] = array("i", values)
         self.size += num_rows
+
+
+class Counted(Table):
+    """A table to which kernels add rows: an arena holds how many there are, beside where it is and how many fit in."""
+
+    def __init__(self, columns: int, capacity: int, storage: Storage, arena: Arena, slots: tuple[int, int, int]) -> None:
+        at, self._taken, most = slots
+        self._counts = arena.slots
+        super().__init__(columns, capacity, storage)
+        self.enter(arena, at, most)
+
+    @property
+    def size(self) -> int:  # type: ignore[override]
+        """How many rows there are."""
+        return self._counts[self._taken]
+
+    @size.setter
+    def size(self, size: int) -> None:
+        self._counts[self._taken] = size
 
 
 def _flat(table: Int32) -> memoryview[int]:

@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
-from collections import OrderedDict
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from constrained.automaton.automaton import Thread, decode_content
-from constrained.automaton.cells import Cells
-from constrained.tokens.rows import MaskRow
+from constrained.automaton import row_kernels, tables
+from constrained.automaton.automaton import Automaton, decode_content
+from constrained.automaton.tables import R_BASE, R_COUNT, R_FIRST, R_KEYS, R_ONE, R_TWO, ROW_COLUMNS, Counted, Storage, Table
+from constrained.automaton.vocabulary_tables import VocabularyTables
+from constrained.automaton.walking import Scratch, Walked
+from constrained.tokens.rows import Bits, MaskRow, RowStore
 from constrained.tokens.trie import Trie
 
 Int32 = NDArray[np.int32]
-MAX_THREAD_ROWS = 4096
-MAX_STACK_ROWS = 64
+_FIRST, _FIRST_CHANGES = 64, 1024  # rows and changes that there is room for at first; both powers of two
 # A trie whose strings are tokens without the bytes that they begin with (b"", None: any), a node of it, where a key begins.
 WholeKey = tuple[Trie, "bytes | None", int, int]
 
@@ -24,14 +25,13 @@ class Notes:
     """What walks noted beside the bits, before any key is taken out.
 
     `whole` are keys of the thread's own frame that tokens spell from beginning to end (see `_whole_key`);
-    `unsure` are tokens that have to be asked one by one, `asks` says that the answer depends on the item that is being read;
-    `left` how many frames some token leaves.
+    `unsure` are tokens that have to be asked one by one, `asks` says that the answer depends on the item that is being read.
     """
 
-    __slots__ = ("_keys", "asks", "left", "unsure", "whole")
+    __slots__ = ("_keys", "asks", "unsure", "whole")
 
-    def __init__(self, whole: list[WholeKey], unsure: list[Int32], asks: bool, left: int) -> None:
-        self.whole, self.unsure, self.asks, self.left = whole, unsure, asks, left
+    def __init__(self, whole: list[WholeKey], unsure: list[Int32], asks: bool) -> None:
+        self.whole, self.unsure, self.asks = whole, unsure, asks
         self._keys: dict[bytes, list[Int32]] | None = None
 
     def keys(self, token_bytes: list[bytes]) -> dict[bytes, list[Int32]]:
@@ -47,7 +47,7 @@ class Notes:
         """What was noted of two parts of a row."""
         if self is NOTHING or other is NOTHING:
             return other if self is NOTHING else self
-        return Notes(self.whole + other.whole, self.unsure + other.unsure, self.asks or other.asks, max(self.left, other.left))
+        return Notes(self.whole + other.whole, self.unsure + other.unsure, self.asks or other.asks)
 
 
 class ThreadRow(NamedTuple):
@@ -58,43 +58,58 @@ class ThreadRow(NamedTuple):
 
 
 class Rows:
-    """Rows of threads, by all of a thread but its stack and by what the frames that its tokens leave return to.
+    """The mask rows of the threads of one automaton, over one vocabulary: found by `row_kernels`, kept in tables.
 
-    Bounded: the least recently made are forgotten.
+    A row is kept as the words in which it differs from one that is shared, and found again for each thread that differs only in
+    frames which none of its tokens leaves. `words` are the shared ones, by their addresses. The caller holds the lock of the automaton.
     """
 
-    def __init__(self, cells: Cells) -> None:
-        self._cells = cells
-        # Those that depend on no frame below; and, for each number of frames, the rows by what those return to.
-        self._flat: OrderedDict[tuple[int, ...], ThreadRow] = OrderedDict()
-        self._deep: OrderedDict[tuple[int, ...], dict[int, dict[tuple[int, ...], ThreadRow]]] = OrderedDict()
+    def __init__(self, automaton: Automaton, shared: VocabularyTables, store: RowStore) -> None:
+        self._automaton, self._shared, self._store = automaton, shared, store
+        self.machine = arena = automaton.arena
+        storage = Storage((2 * ROW_COLUMNS + 1) * _FIRST + 2 * _FIRST_CHANGES)
+        self._rows = Counted(2 * ROW_COLUMNS, _FIRST, storage, arena, (tables.ROWS, tables.ROWS_TAKEN, tables.MAX_ROWS))
+        self._index = Table(1, _FIRST, storage)
+        self._index.enter(arena, tables.ROW_INDEX)
+        self._changes = Counted(2, _FIRST_CHANGES, storage, arena, (tables.CHANGES, tables.CHANGES_TAKEN, tables.MAX_CHANGES))
+        self.words: dict[int, Bits | MaskRow] = {}
+        self.notes: dict[int, Notes] = {}
+        self._mask_rows: dict[int, MaskRow] = {}
 
-    def find(self, thread: Thread) -> ThreadRow | None:
-        """The row of a thread, where it was kept."""
-        key = thread[:5]
-        found = self._flat.get(key)
+    def make_room(self) -> None:
+        """After `ROWS_FULL`: room for more rows, or for as many changes as were asked for."""
+        if self._rows.size == self._rows.capacity:
+            self._rows.reserve(1)
+            self._index.clear(self._rows.capacity)
+            row_kernels.index_rows(self.machine.address, self._shared.at)
+        else:
+            self._changes.reserve(self.machine.slots[tables.WHICH_ONE])
+
+    def keep(self, scratch: Scratch, number: int, base: MaskRow, walked: Walked) -> int:
+        """Keep the row of a thread that is `base` but for the entries of a walk; its number."""
+        self.words[base.at] = base
+        found, keys = (base.at, walked.num_entries, walked.left, len(walked.keys), *walked.digest), self.machine.address
+        while (row := row_kernels.keep_row(keys, scratch.address, self._shared.at, number, *found)) == row_kernels.ROWS_FULL:
+            self.make_room()
+        return self.machine.slots[tables.WHICH_ONE] if row == row_kernels.NOTED else int(row)
+
+    def num_keys(self, row: int) -> int:
+        """How many keys the walks of a row noted."""
+        return int(self._rows.array[row].view(np.int64)[R_KEYS])
+
+    def mask_row(self, row: int) -> MaskRow:
+        """A row as others see it."""
+        found = self._mask_rows.get(row)
         if found is None:
-            for left, by_returns in self._deep.get(key, _NO_ROWS).items():
-                found = by_returns.get(self._cells.returns(thread[5], left))
-                if found is not None:
-                    break
+            record = self._rows.array[row].view(np.int64).tolist()
+            digest = record[R_ONE], record[R_TWO]
+            base = self.words.get(record[R_BASE]) or self._shared.bits[record[R_BASE]]
+            changes = self._changes.array[record[R_FIRST] : record[R_FIRST] + record[R_COUNT]]
+            found = self._mask_rows[row] = self._store.find(digest) or self._store.put(digest, base, changes)
         return found
 
-    def keep(self, thread: Thread, found: ThreadRow) -> ThreadRow:
-        """Keep a row; its notes say on how many frames it depends."""
-        left, key = found.notes.left, thread[:5]
-        if left == 0:
-            self._flat[key] = found
-            if len(self._flat) > MAX_THREAD_ROWS:
-                self._flat.popitem(last=False)
-            return found
-        kept = self._deep.setdefault(key, {}).setdefault(left, {})
-        if len(kept) >= MAX_STACK_ROWS:
-            kept.clear()
-        kept[self._cells.returns(thread[5], left)] = found
-        if len(self._deep) > MAX_THREAD_ROWS:
-            self._deep.popitem(last=False)
-        return found
+    def __len__(self) -> int:
+        return self._rows.size
 
 
 def _whole_key(token_bytes: list[bytes], trie: Trie, stripped: bytes | None, node: int, begun: int) -> tuple[bytes, Int32]:
@@ -105,5 +120,4 @@ def _whole_key(token_bytes: list[bytes], trie: Trie, stripped: bytes | None, nod
     return decode_content(text[begun : int(trie.depth[node]) - 1]), tokens
 
 
-NOTHING = Notes([], [], False, 0)
-_NO_ROWS: dict[int, dict[tuple[int, ...], ThreadRow]] = {}
+NOTHING = Notes([], [], False)

@@ -186,12 +186,13 @@ def walk(  # type: ignore[no-untyped-def]  # numba
     local,
     cell,
     num_closed,
+    num_keys,
 ):
     """Allow in the scratch's words every string of a trie that a work item leads through.
 
     The items are the scratch's first `num_items`, or so many pending ones as are no longer `waiting`; and the thread
     (lex, ..., cell) at `node` unless that is negative, which has closed `num_closed` free keys. Items that wait for Python are
-    left among the pending ones; where a free key ended that began at depth `begun` in the frame `cell`,
+    left among the pending ones; behind the first `num_keys`, where a free key ended that began at depth `begun` in the frame `cell`,
     (node, begun, earlier keys, cell) is noted; (node, -1, `ASKED`, cell) where an ASK edge was taken. Cells from `own_cells` on
     are this walk's. `cuts` are shortcuts (`automaton.cuts`), or 0; which would be welcome is noted as the scratch's WANTED.
     Returns (status, num_pending, num_keys, num_cells, how many of the frames from `own` down it left).
@@ -214,7 +215,7 @@ def walk(  # type: ignore[no-untyped-def]  # numba
         _store(items, num_items, lex, esc, need, room, local, cell, -1, num_closed)
         items[num_items, NODE] = node
         num_items += 1
-    num_pending, num_keys, left = 0, 0, 0
+    num_pending, left = 0, 0
     while num_items > 0:
         num_items -= 1
         for column in range(NUM_COPIED):

@@ -14,8 +14,8 @@ from constrained.automaton.lexemes import PlainLexemes
 from constrained.automaton.next_items import NextItems
 from constrained.automaton.scanned_tokens import ScannedTokens
 from constrained.automaton.string_rows import StringRows, count_characters
-from constrained.automaton.value_rows import ValueRows
-from constrained.automaton.walking import Scratches
+from constrained.automaton.vocabulary_tables import TokenBytes, VocabularyTables
+from constrained.automaton.walking import Onto, Scratches
 from constrained.errors import VocabularyError
 from constrained.options import Spelling
 from constrained.tokens.rows import RowStore
@@ -40,9 +40,10 @@ class VocabularyRows:
         self.nothing = self.store.bits(np.zeros(vocabulary.num_words, np.uint32))
         self.no_tokens = self.store.intern(np.zeros(vocabulary.num_words, np.uint32))
         self.everything = self.store.everything(vocabulary.num_words)
-        self.values = ValueRows(self.trie, vocabulary.num_words, self.store)
         self.gaps = GapRows(vocabulary.token_bytes, vocabulary.num_words, self.store)
         self._cuts: Cuts | None = None
+        self._tables: dict[Spelling, VocabularyTables] = {}
+        self._tokens, self._alone = TokenBytes(vocabulary.token_bytes), Onto(self.nothing, self.everything)
         self.scratches = Scratches(vocabulary.num_words, self.trie.max_depth, self.store.secret)
         self.eos = np.array(sorted(vocabulary.eos_token_ids), np.int32)
 
@@ -60,6 +61,14 @@ class VocabularyRows:
         if self._cuts is None or self._cuts.lexemes is not lexemes:
             self._cuts = Cuts(self.gaps.stripped, self.gaps.quote, self.num_words, lexemes)
         return self._cuts
+
+    def tables(self, lexemes: PlainLexemes, spelling: Spelling) -> VocabularyTables:
+        """What kernels know of the vocabulary, for new grammars over `lexemes`."""
+        found = self._tables.get(spelling)
+        if found is None or found.lexemes is not lexemes or found.is_full:
+            parts = (self.trie, self._tokens, self.eos, self.gaps, self.cuts(lexemes), self.strings(spelling)[0])
+            found = self._tables[spelling] = VocabularyTables(*parts, self._alone, lexemes)
+        return found
 
     def strings(self, spelling: Spelling) -> tuple[StringRows, LanguageRows]:
         """The vocabulary seen from inside free strings, and from inside strings of languages."""

@@ -11,9 +11,10 @@ from typing import NamedTuple
 import numpy as np
 
 from constrained.automaton import joining, stepping, tables, trie_walk
-from constrained.automaton.automaton import Automaton, Thread
-from constrained.errors import InternalError
-from constrained.tokens.rows import Bits, Digest, MaskRow, Words
+from constrained.automaton.automaton import Automaton
+from constrained.automaton.threads import Thread
+from constrained.tokens.jit import address
+from constrained.tokens.rows import Bits, Digest, Words
 from constrained.tokens.trie import Trie
 
 BRANCHES = 256  # that a node may have
@@ -25,14 +26,16 @@ Into = tuple[int, int, int, int]
 class Onto:
     """Where the bits of a walk go: added to the row `base`, as far as bits are set in the row `under`.
 
-    `into` is what kernels take of it.
+    `into` is what kernels take of it, or they read it at the address `at`.
     """
 
-    __slots__ = ("base", "into", "under")
+    __slots__ = ("_record", "at", "base", "into", "under")
 
-    def __init__(self, base: Bits | MaskRow, under: Bits) -> None:
+    def __init__(self, base: Bits, under: Bits) -> None:
         self.base, self.under = base, under
         self.into: Into = (base.at, under.at, *base.digest)
+        self._record = np.array(self.into, np.int64)
+        self.at = address(self._record)
 
 
 class Walked(NamedTuple):
@@ -120,7 +123,7 @@ class Walker:
         Without `onto` the bits are left in the scratch's words. `cuts` is where those of the trie are.
         """
         automaton, into = self._automaton, _NO_ROW if onto is None else onto.into
-        own, cell = automaton.cells.table.size, thread[5]
+        own, cell = len(automaton.cells), thread[5]
         found = joining.walk_row(
             automaton.arena.address, scratch.address, trie.at, cuts, 0, 0, own, own, cell, 0, *thread, keys, *into
         )
@@ -129,9 +132,9 @@ class Walker:
             return self._walk(scratch, trie.at, cuts, 0, cell, 0, thread, keys, into, found)
         return Walked(num_entries, (one, two), scratch.keys[:num_keys].tolist() if num_keys else _NO_KEYS, left)
 
-    def from_items(self, scratch: Scratch, trie: Trie, count: int, own: int, onto: Onto, *, cuts: int = 0) -> Walked:
+    def from_items(self, scratch: Scratch, trie: Trie, count: int, own: int, into: Into, *, cuts: int = 0) -> Walked:
         """The same for the scratch's first `count` items; `own` is the cell of the state that they belong to."""
-        return self._walk(scratch, trie.at, cuts, count, own, -1, _NOWHERE, 0, onto.into)
+        return self._walk(scratch, trie.at, cuts, count, own, -1, _NOWHERE, 0, into)
 
     def _walk(
         self,
@@ -148,7 +151,7 @@ class Walker:
     ) -> Walked:
         """`found` is what a first call of the kernel returned already."""
         automaton = self._automaton
-        machine, here, own_cells = automaton.arena.address, scratch.address, automaton.cells.table.size
+        machine, here, own_cells = automaton.arena.address, scratch.address, len(automaton.cells)
         first = scratch.items[:count].copy() if count else None
         noted: list[list[int]] = []
         waiting, num_items, num_cells, at, left = 0, count, own_cells, node, 0
@@ -158,7 +161,7 @@ class Walker:
             )
             found = None
             if status != trie_walk.FINISHED:  # begin again: bits that are set stay right
-                self._grow(scratch, status)
+                self.grow(scratch, status)
                 if first is not None:
                     scratch.items[:count] = first
                 noted.clear()
@@ -195,13 +198,14 @@ class Walker:
         else:
             self._automaton.contents.resolve(which)
 
-    def _grow(self, scratch: Scratch, status: int) -> None:
+    def grow(self, scratch: Scratch, status: int) -> None:
+        """Make room for what a walk ran out of, or for so many items."""
         if status == trie_walk.CELLS_FULL:
             self._automaton.cells.table.reserve(2 * len(self._automaton.cells.table.array))
         elif status in (trie_walk.ITEMS_FULL, trie_walk.PENDING_FULL, trie_walk.KEYS_FULL):
             scratch.reserve(2 * scratch.size)
         else:
-            raise InternalError(f"the mask walk ended with status {status}")
+            scratch.reserve(2 * max(scratch.size, status))
 
 
 _NOWHERE: Thread = (0, 0, 0, 0, 0, 0)

@@ -105,6 +105,12 @@ def int64_array(address):  # type: ignore[no-untyped-def]  # numba
 
 
 @kernel
+def int64_table(address, columns):  # type: ignore[no-untyped-def]  # numba
+    """The int64 [?, columns] array at an address."""
+    return _carray(_int64_pointer(address), (_ROWS, columns), np.int64)
+
+
+@kernel
 def uint8_array(address):  # type: ignore[no-untyped-def]  # numba
     """The uint8 [?] array at an address."""
     return _carray(_uint8_pointer(address), (_ROWS,), np.uint8)

@@ -89,6 +89,10 @@ class Machine:
             found = self._states[key] = TextState(key, is_accepting=accepting)
         return found
 
+    def step_token(self, _state: State, _token_id: int, _shared: int) -> State | None:
+        """None: `advance` says what follows."""
+        return None
+
     def advance(self, state: State, data: bytes, _history: bytes | bytearray = b"") -> tuple[State | None, bool]:
         """The state after `data`, or None where it is not allowed; never dependent on what led to `state`."""
         assert isinstance(state, TextState)

@@ -53,6 +53,12 @@ class TextMasks:
         self._blank: OrderedDict[int, Part] = OrderedDict()
         self._made: OrderedDict[tuple[int, int], Part] = OrderedDict()
 
+    tables_at = 0
+
+    def fill(self, _state: State, _bitmask: np.ndarray, _at: int) -> bool:
+        """Nothing is written faster than `row` says."""
+        return False
+
     def row(self, state: State, _history: bytes | bytearray = b"") -> MaskRow:
         """The mask row of `state`; EOS bits are set where the text may end."""
         if state.row is None:
