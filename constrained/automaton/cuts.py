@@ -86,20 +86,10 @@ class Cuts:
             [number for row in zip(places.tolist(), words[places].view(np.int32).tolist(), strict=True) for number in row]
         )
         for exit_, kind in exits:
-            path = self._path(node, exit_) if kind != INSIDE else b""
+            path = self._trie.path(exit_, node)[:-1] if kind != INSIDE else b""
             self._exits.add((exit_, kind, self._paths.size, self._paths.size + len(path)))
             self._paths.extend(list(path))
         before, bits = self._index.cells[node], (first_bits, self._bits.size)
         exits_ = (first_exit, self._exits.size)
         self._bare_spans.add((lex, before, *((0, 0) if node == self._quote and lex == strings.FREE else bits), *exits_))
         self._index.cells[node] = self._spans.add((lex, before, *bits, *exits_))
-
-    def _path(self, node: int, exit_: int) -> bytes:
-        """The bytes from below a node to an exit, without the last."""
-        trie, path = self._trie, bytearray()
-        while node != exit_:
-            first, stop = trie.edge_first[node], trie.edge_first[node + 1]
-            edge = first + int(np.searchsorted(trie.edge_node[first:stop], exit_, side="right")) - 1
-            path.append(trie.edge_byte[edge])
-            node = int(trie.edge_node[edge])
-        return bytes(path[:-1])

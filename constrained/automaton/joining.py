@@ -34,7 +34,7 @@ def change(scratch, row, tokens, are_in):  # type: ignore[no-untyped-def]  # num
     here, before = int64_array(scratch), int32_array(row)
     words, touched = int32_array(here[tables.WORDS]), uint8_array(here[tables.TOUCHED])
     for token in tokens:
-        replace_block(token >> (5 + BLOCK_SHIFT), words, touched, before, here[tables.NUM_WORDS])
+        replace_block(token >> (5 + BLOCK_SHIFT), words, touched, before, before, here[tables.NUM_WORDS])
         bit = np.int32(1) << np.int32(token & 31)
         if are_in:
             words[token >> 5] |= bit
@@ -53,8 +53,8 @@ def _replaced(at, before, word, secret, first, second):  # type: ignore[no-untyp
 
 @kernel
 def gather(scratch, base, under, one, two):  # type: ignore[no-untyped-def]  # numba
-    """Take the words of a scratch, as far as bits are set `under` a row: added to the row `base`, or in its place where a block
-    is `REPLACED`.
+    """Take the words of a scratch: those added to the row `base`, as far as bits are set `under` another, or those in its place
+    where a block is `REPLACED`.
 
     `one` and `two` are the digest of `base`. Returns the number of entries and the digest of what the words have become.
     """
@@ -71,10 +71,8 @@ def gather(scratch, base, under, one, two):  # type: ignore[no-untyped-def]  # n
         touched[block] = 0
         begin = block << BLOCK_SHIFT
         for at in range(begin, min(begin + (1 << BLOCK_SHIFT), num_words)):
-            word = words[at] & mask[at]
+            word = (words[at] & mask[at]) | before[at] if is_added else words[at]
             words[at] = 0
-            if is_added:
-                word |= before[at]
             if word != before[at]:
                 entries[count, 0], entries[count, 1] = at, word
                 count += 1

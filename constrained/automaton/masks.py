@@ -15,10 +15,9 @@ from numpy.typing import NDArray
 
 from constrained.automaton import joining, row_kernels, strings, tables, trie_walk
 from constrained.automaton.automaton import Automaton, State, decode_content, open_string
-from constrained.automaton.gap_rows import WHITESPACE
 from constrained.automaton.row_kernels import find_row, write_row
 from constrained.automaton.tables import REPLACED
-from constrained.automaton.thread_rows import NOTHING, Notes, Rows, ThreadRow, WholeKey
+from constrained.automaton.thread_rows import NOTHING, Notes, Rows, ThreadRow
 from constrained.automaton.threads import Thread
 from constrained.automaton.vocabulary_rows import VocabularyRows
 from constrained.automaton.walking import Onto, Scratch, Walker
@@ -49,19 +48,17 @@ class Masks:
     @property
     def tables_at(self) -> int:
         """Where kernels find what grammars of the vocabulary share (`VocabularyTables`)."""
-        return self._tables.at
+        found: int = self._tables.at
+        return found
 
     def fill(self, state: State, bitmask: Int32, at: int) -> bool:
-        """Write the row of a state into `bitmask[at]`, where nothing else decides it: not done, and False, where something does."""
+        """Write the row of a state into `bitmask[at]`; False, and nothing written, where more than the state decides it."""
         row = state.row_number
         if row < 0:
             if state.number < 0 or (row := self._row_number_of(state)) < 0:
                 return False
             state.row_number = row
-        if not (bitmask.flags.c_contiguous and bitmask.dtype == np.int32 and bitmask.ndim == 2):
-            return False
-        num_rows, num_words = bitmask.shape
-        if not 0 <= at < num_rows or num_words != self._shared.num_words:
+        if not _holds_rows(bitmask, at, self._shared.num_words):
             return False
         write_row(bitmask, at, self._rows.machine.address, row)
         return True
@@ -84,10 +81,10 @@ class Masks:
     def _row_number_of(self, state: State) -> int:
         """The number of the row of a state of a single thread; -1 where keys or unsure tokens have to be taken out of it."""
         with self._automaton.lock:
-            row = self._row_number(state.number)
-            if state.threads[0][5] in self._automaton.cells.seen or (row in self._rows.notes and self._rows.notes[row].unsure):
-                return -1
-            return row
+            row, thread = self._row_number(state.number), state.threads[0]
+            notes, seen = self._rows.notes.get(row, NOTHING), self._automaton.cells.keys(thread[5])
+            is_settled = not notes.places and (not seen or not (self._in_free_key(thread) or seen & notes.keys().keys()))
+            return row if is_settled else -1
 
     def _together(self, threads: Sequence[Thread]) -> tuple[list[Thread], list[ThreadRow]]:
         """The rows of many threads: those that are walked alike in one walk. Each row with a thread that stands for it."""
@@ -118,16 +115,16 @@ class Masks:
         if len(threads) > scratch.size:
             scratch.reserve(2 * len(threads))
         if walk == WHOLE:
-            trie, onto, stripped, cuts = self._shared.trie, self._tables.alone, b"", 0
+            trie, onto, cuts = self._shared.trie, self._tables.alone, 0
             items = [(0, *thread, -1, 0) for thread in threads]
         else:
-            trie, stripped, cuts = self._shared.gaps.stripped, WHITESPACE, self._cuts.at
+            trie, cuts = self._shared.gaps.stripped, self._cuts.at
             onto = self._shared.gaps.row(self._automaton.plain.key(walk))
             items = [(0, self._automaton.locals.nothing, 0, 0, 0, thread[4], cell, -1, 0) for thread in threads]
         scratch.items[: len(items), : trie_walk.WHY] = items
         walked = self._walker.from_items(scratch, trie, len(items), cell, onto.into, cuts=cuts)
         row = self._row(scratch, onto.base, walked.num_entries, walked.digest)
-        return ThreadRow(row, self._notes(trie, walked.keys, cell, stripped))
+        return ThreadRow(row, Notes.read(trie, walked.keys, cell))
 
     def _settled(self, state: State, threads: Sequence[Thread], rows: list[ThreadRow], history: bytes | bytearray) -> MaskRow:
         """The row of a state of which the history may decide, from the rows of `threads`."""
@@ -229,7 +226,7 @@ class Masks:
         seen = self._automaton.cells.keys(thread[5])
         if not seen:
             return []
-        keys = row.notes.keys(self._shared.token_bytes)
+        keys = row.notes.keys()
         found = [tokens for content in seen & keys.keys() for tokens in keys[content]]
         if not self._in_free_key(thread):
             return found
@@ -269,9 +266,6 @@ class Masks:
                 onto, suffixes = inside.at, behind.at if behind is not None else 0
             elif row == row_kernels.ROWS_FULL:
                 self._rows.make_room()
-            elif row == row_kernels.NAMES:
-                row = self._names_row(scratch, number)
-                break
             elif row == row_kernels.NOTED:
                 self._note(scratch, number, which)
                 row = which
@@ -287,99 +281,65 @@ class Masks:
         """Where the bits of a thread in a string go, and the trie of what follows its quote; None: all tokens are walked."""
         lex, esc, need, room, _, _ = thread
         contents = self._automaton.contents
-        if lex >= strings.TRIE and not contents.begins(lex):
+        if lex >= strings.DFA and not contents.begins(lex):
             return self._tables.alone, None
+        if strings.TRIE <= lex < strings.DFA:
+            place = (lex & strings.INDEX) * strings.TRIE_COLUMNS
+            lex = strings.FREE | self._automaton.tries.table.cells[place + strings.UTF8_STATE]
         if lex < strings.TRIE:
             need, room = self._strings.classes(need, room)
-            place: tuple[int, ...] = (lex, esc, need, room)
+            where: tuple[int, ...] = (lex, esc, need, room)
         else:
             is_free = room >= strings.UNBOUNDED or room >= self._languages.reach(contents, lex)
-            place = (lex, -1 if is_free else self._languages.room(contents, lex, room))
-        found = self._insides.get(place)
+            where = (lex, -1 if is_free else self._languages.room(contents, lex, room))
+        found = self._insides.get(where)
         if found is None:
             if lex < strings.TRIE:
                 found = self._strings.row(lex, esc, need, room), self._strings.place(lex, esc).suffixes
             else:
-                languages, limit = self._languages, place[1]
+                languages, limit = self._languages, where[1]
                 onto = languages.row(contents, lex) if limit < 0 else languages.limited_row(contents, lex, limit)
                 found = onto, self._strings.place(strings.FREE, 0).suffixes
-            self._insides[place] = found
+            self._insides[where] = found
             self._rows.words[found[0].base.at] = found[0].base
         return found
 
-    def _suffixes(self, thread: Thread) -> Trie | None:
-        """The trie that was walked for a thread in a string; None: that of all tokens."""
-        is_walked = thread[0] >= strings.TRIE and (thread[0] < strings.DFA or thread[1] != 0)
-        return None if is_walked else self._inside(thread)[1]
-
     def _note(self, scratch: Scratch, number: int, row: int) -> None:
-        """Keep what the walks of a row noted."""
+        """Keep what the walks of a row noted: the first, and from the slot `FIRST_NOTED` on one of the whole vocabulary."""
         thread = self._automaton.threads.thread(number)
-        lex, _, _, _, local, cell = thread
-        first, count = self._automaton.arena.slots[tables.FIRST_NOTED], self._rows.num_keys(row)
-        keys = scratch.keys[:count].tolist()
-        notes = NOTHING
-        if lex >= strings.FREE:
-            suffixes = self._suffixes(thread)
-            notes = self._notes(suffixes or self._shared.trie, keys, cell, b"" if suffixes is None else None)
-        else:
-            kind = self._automaton.plain.key(lex)[0]
-            is_value = kind in ("number", "literal")
-            before = self._automaton.plain.key(self._automaton.locals.entry(local))[0] if is_value else kind
-            sources = (*self._tables.stripped,) if before in ("space", "any") else (self._shared.trie, b"")
-            split = first if is_value else count
-            notes = self._notes(sources[0], keys[:split], cell, sources[1]).beside(
-                self._notes(self._shared.trie, keys[split:], cell, b"")
-            )
+        first, keys = self._automaton.arena.slots[tables.FIRST_NOTED], scratch.keys[: self._rows.num_keys(row)].tolist()
+        trie, whole, own = self._trie_of(thread), self._shared.trie, thread[5]
+        notes = Notes.read(whole, keys, own)
+        if trie is not whole:
+            notes = Notes.read(trie, keys[:first], own).beside(Notes.read(whole, keys[first:], own))
         if notes is not NOTHING:
             self._rows.notes[row] = notes
 
-    def _names_row(self, scratch: Scratch, number: int) -> int:
-        """A key that is either a known name or free: the row of a free key, with the tokens that end a name put right."""
-        lex, _, need, room, local, cell = self._automaton.threads.thread(number)
-        state = self._automaton.tries.table.cells[(lex & strings.INDEX) * strings.TRIE_COLUMNS + strings.UTF8_STATE]
-        free = self._thread_row((strings.FREE | state, 0, need, room, local, cell))
-        trie = self._shared.trie
-        place = (self._automaton.arena.address, scratch.arena.address, trie.at, lex, local, cell, free.row.at)
-        while True:
-            count, num_missing = trie_walk.settle_names(*place)
-            if count < 0:
-                scratch.reserve(2 * scratch.size)
-            elif num_missing:
-                self._walker.fill_in(scratch, num_missing)
-            else:
-                break
-        into = (free.row.at, self._shared.everything.at, *free.row.digest)
-        walked = self._walker.from_items(scratch, trie, count, cell, into)
-        row = self._rows.keep(scratch, number, free.row, walked)
-        notes = self._notes(trie, walked.keys, cell, b"").beside(free.notes)
-        if notes is not NOTHING:
-            self._rows.notes[row] = notes
-        return row
+    def _trie_of(self, thread: Thread) -> Trie:
+        """The trie that was walked first for a thread."""
+        lex, esc, _, _, local, _ = thread
+        if lex >= strings.FREE:
+            is_name = strings.TRIE <= lex < strings.DFA and not self._automaton.falls_back(lex)
+            suffixes = None if is_name or (esc and lex >= strings.TRIE) else self._inside(thread)[1]
+            return suffixes or self._shared.trie
+        key = self._automaton.plain.key
+        kind = key(lex)[0]
+        if kind in ("number", "literal"):
+            kind = key(self._automaton.locals.entry(local))[0]
+        return self._shared.gaps.stripped if kind in ("space", "any") else self._shared.trie
 
     def _row(self, scratch: Scratch, base: Bits | MaskRow, count: int, digest: Digest) -> MaskRow:
         """The stored row that differs from `base` by the scratch's first `count` entries."""
         store = self._shared.store
         return store.find(digest) or store.put(digest, base, scratch.entries[:count])
 
-    def _notes(self, trie: Trie, keys: list[list[int]], own: int, stripped: bytes | None) -> Notes:
-        """What a walk noted: the tokens that end keys of the frame `own`.
 
-        The trie's strings are tokens without the bytes `stripped` at their beginning; None: keys cannot be read off them.
-        """
-        if not keys:
-            return NOTHING
-        whole: list[WholeKey] = []
-        unsure, asks = [], False
-        for node, begun, earlier, cell in keys:
-            if begun < 0 and not earlier and cell == own and stripped is not None:
-                continue  # the open key: what it may not be is taken out with its prefix
-            if stripped is None or earlier or begun < 0 or cell != own:
-                asks |= earlier == trie_walk.ASKED
-                unsure.append(trie.ids[trie.first[node] : trie.first[trie.end[node]]])
-            else:
-                whole.append((trie, stripped, node, begun))
-        return Notes(whole, unsure, asks)
+def _holds_rows(bitmask: Int32, at: int, num_words: int) -> bool:
+    """Whether `bitmask` int32 [batch, num_words] has a row `at` that lies in one piece."""
+    if bitmask.dtype != _INT32 or not bitmask.flags.c_contiguous or bitmask.ndim != 2:
+        return False
+    return 0 <= at < bitmask.shape[0] and bitmask.shape[1] == num_words
 
 
+_INT32 = np.dtype(np.int32)
 _BYTE_TRIE = Trie.build([bytes([byte]) for byte in range(256)])

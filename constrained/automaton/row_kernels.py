@@ -2,7 +2,8 @@
 
 How a row is found depends on where the thread stands. Before whitespace that may come: what all grammars share of that gap,
 and a walk of the tokens without it. In a number or a literal: what is shared of its inside, and walks of what may follow.
-Inside a string of any text: the same with the suffixes behind its quote. Elsewhere: a walk of the whole vocabulary.
+Inside a string of any text, or of a language: the same with the suffixes behind its quote; where it may also be one of some
+names, the tokens that end a name are put right. Elsewhere: a walk of the whole vocabulary.
 A row is kept as the words in which it differs from one that is shared (`thread_rows`).
 """
 
@@ -63,27 +64,30 @@ from constrained.automaton.trie_walk import (
     I_OPENED,
     I_ROOM,
     ITEM_COLUMNS,
+    ITEMS_FULL,
     NODE,
     WHICH,
     WHY,
+    settle_names,
     walk,
 )
 from constrained.tokens.jit import int32_array, int32_table, int64_array, int64_table, kernel, uint8_array
 
-# What `find_row` returns where it finds none: more room is needed for rows, or for what a walk ran out of (less than that,
-# `trie_walk`); a lexeme or a place in a string is not known yet, or some of the scratch's pending items; or the thread stands
-# in a key that may be a name or any other.
-ROWS_FULL, NEW_KIND, NEW_STRING, PENDING, NAMES, NOTED, OUT_OF_ROOM = range(-1, -8, -1)
+# What `find_row` returns where it finds none, or not only one: more room is needed for rows; a lexeme is not known yet, or a
+# place in a string, or some of the scratch's pending items; keys were noted; a walk ran out of room.
+ROWS_FULL, NEW_KIND, NEW_STRING, PENDING, NOTED, OUT_OF_ROOM = range(-1, -7, -1)
+
+
+SOME = 256  # changes
 
 
 @kernel
 def find_row(machine, scratch, shared, number, onto, suffixes):  # type: ignore[no-untyped-def]  # numba
     """The number of the mask row of the thread `number`, or what is in its way.
 
-    `onto` and `suffixes` are given for a thread in a string, after `NEW_STRING` was returned: where the bits go, and the trie of
-    what follows the quote (0: the whole vocabulary is walked). `NOTED`: the row is in the slot `WHICH_ONE`, and the scratch's
-    keys say which tokens end keys in it; those from the slot `FIRST_NOTED` on were found in a second walk. After `PENDING`
-    the slot `WHICH_ONE` holds how many items wait, after `NEW_KIND` the lexeme.
+    `onto` and `suffixes` are given for a thread in a string, after `NEW_STRING` was returned: where the bits go, and the trie
+    of what follows the quote. `NOTED`: the row is in the slot `WHICH_ONE`, and the scratch's keys say which tokens end keys in
+    it; those from the slot `FIRST_NOTED` on were found in a second walk. After `PENDING` the slot `WHICH_ONE` holds how many items wait, after `NEW_KIND` the lexeme, after `OUT_OF_ROOM` what of (`trie_walk`).
     """
     slots, here, common = int64_array(machine), int64_array(scratch), int64_array(shared)
     threads = int32_table(slots[tables.THREADS], THREAD_COLUMNS)
@@ -101,6 +105,7 @@ def find_row(machine, scratch, shared, number, onto, suffixes):  # type: ignore[
     tags = int32_table(slots[tables.TAG_ROWS], 1)
     kinds, num_kinds = int32_table(common[tables.V_KINDS], KIND_COLUMNS), common[tables.V_NUM_KINDS]
     trie, cuts, num_closed, starts, value = common[tables.V_TRIE], np.int64(0), np.int64(0), True, np.int64(-1)
+    names = False
     w_lex, w_esc, w_need, w_room, w_local = np.int64(lex), np.int64(esc), np.int64(need), np.int64(room), np.int64(local)
     if lex < strings.FREE:
         if lex >= num_kinds or kinds[lex, K_KIND] == UNKNOWN_KIND:
@@ -124,30 +129,33 @@ def find_row(machine, scratch, shared, number, onto, suffixes):  # type: ignore[
             trie = common[tables.V_STRIPPED]
             cuts = common[tables.V_BARE_CUTS if is_text else tables.V_CUTS]
             w_lex = common[tables.V_NOTHING]
-    elif lex >= strings.TRIE and (esc != 0 or lex < strings.DFA):
-        if esc == 0 and tries[lex & INDEX, strings.FALLBACK]:
-            return np.int64(NAMES)
+    elif lex >= strings.TRIE and (esc != 0 or (lex < strings.DFA and tries[lex & INDEX, strings.FALLBACK] == 0)):
         onto = common[tables.V_ALONE]
     else:
+        names = strings.TRIE <= lex < strings.DFA
         if onto == 0:
-            if lex != strings.FREE or esc != 0 or need > 0 or room < common[tables.V_LONGEST]:
+            is_free = tries[lex & INDEX, strings.UTF8_STATE] == 0 if names else lex == strings.FREE
+            if not is_free or esc != 0 or need > 0 or room < common[tables.V_LONGEST]:
                 return np.int64(NEW_STRING)
             onto, suffixes = common[tables.V_FREE], common[tables.V_SUFFIXES]
         if suffixes != 0:
             behind = np.int64(local)
             if locals_[local, tables.TAGS] >= 0:
                 num_closed = np.int64(1)
-                tag = FREE_TAG if lex < strings.TRIE else VALUE_TAG
+                tag = FREE_TAG if lex < strings.DFA else VALUE_TAG
                 behind = np.int64(place_behind(local, tag, locals_, tags))
                 if behind < tables.NOWHERE:
                     return _missing(slots, here, NEW_KEY, locals_[local, tables.TAGS] + tag)
             trie, starts = suffixes, behind >= 0
             if starts:
-                w_lex, w_esc, w_need, w_room, w_local = np.int64(locals_[behind, tables.ENTRY]), 0, 0, 0, behind
+                w_lex, w_local = np.int64(locals_[behind, tables.ENTRY]), behind
+                w_esc, w_need, w_room = np.int64(0), np.int64(0), np.int64(0)
     is_done = threads[number, T_FLAGS] & tables.DONE_HERE != 0 and lex < strings.FREE
     if is_done and plain[lex, 0] == tables.UNRESOLVED:
         return _missing(slots, here, NEW_LEX, lex)
-    if slots[tables.ROWS_TAKEN] >= slots[tables.MAX_ROWS]:
+    # Before the walk, as most rows change few words: whoever has no room for them walks twice.
+    if slots[tables.ROWS_TAKEN] >= slots[tables.MAX_ROWS] or slots[tables.CHANGES_TAKEN] + SOME > slots[tables.MAX_CHANGES]:
+        slots[tables.WHICH_ONE] = SOME
         return np.int64(ROWS_FULL)
     num_keys, left, taken, num_items = 0, 0, slots[tables.CELLS_TAKEN], 0
     slots[tables.FIRST_NOTED] = 0
@@ -155,10 +163,19 @@ def find_row(machine, scratch, shared, number, onto, suffixes):  # type: ignore[
         if turn == 0 and not starts:
             continue
         if turn == 1:
-            if value < 0:
-                break
             slots[tables.FIRST_NOTED] = num_keys
-            num_items = _behind_value(slots, here, common, kinds, value, local, cell, locals_[local, tables.ENTRY])
+            if value >= 0:
+                num_items = _behind_value(slots, here, common, kinds, value, local, cell, locals_[local, tables.ENTRY])
+            elif names:
+                record = int64_array(onto)
+                num_items, missing = settle_names(
+                    machine, scratch, common[tables.V_TRIE], lex, local, cell, record[0], record[1]
+                )
+                slots[tables.WHICH_ONE] = missing if num_items >= 0 else ITEMS_FULL
+                if missing > 0:
+                    return np.int64(PENDING)
+            else:
+                break
             if num_items < 0:
                 return np.int64(OUT_OF_ROOM)
             trie, cuts = common[tables.V_TRIE], 0
@@ -227,7 +244,12 @@ def _begins_text(slots, row, tries):  # type: ignore[no-untyped-def]  # numba
     """1 where a string that may be any text may begin at a row of edges, and only one; else 0."""
     edges = int32_table(slots[tables.EDGES], tables.EDGE_COLUMNS)
     edge = int32_table(slots[tables.LOCAL_ROWS], tables.NUM_CLASSES)[row, tables.BYTE_CLASS[strings.QUOTE]]
-    if edge < 0 or edges[edge, tables.NEXT] >= 0 or edges[edge, tables.NEED] != 0 or edges[edge, tables.ROOM] < strings.UNBOUNDED:
+    if (
+        edge < 0
+        or edges[edge, tables.NEXT] >= 0
+        or edges[edge, tables.NEED] != 0
+        or edges[edge, tables.ROOM] < strings.UNBOUNDED
+    ):
         return 0
     lex = edges[edge, tables.LEX]
     if lex == strings.FREE or (strings.TRIE <= lex < strings.DFA and tries[lex & INDEX, strings.FALLBACK] != 0):

@@ -126,6 +126,15 @@ class Storage:
         return self._block[first : first + size], self._at + 4 * first
 
 
+class Unfilled:
+    """Memory for a table whose cells are all written before they are read."""
+
+    def take(self, size: int) -> tuple[Int32, int]:
+        """So many cells, and their address."""
+        block: Int32 = np.empty(size, np.int32)
+        return block, address(block)
+
+
 class Table:
     """An int32 table [rows, columns] that grows by doubling; `array` is its present storage, `cells` the same, flat.
 
@@ -133,7 +142,7 @@ class Table:
     learn of each move. Former storage is kept: a kernel of another thread may still read it.
     """
 
-    def __init__(self, columns: int, capacity: int = 64, storage: Storage | None = None) -> None:
+    def __init__(self, columns: int, capacity: int = 64, storage: Storage | Unfilled | None = None) -> None:
         flat, self._at = (storage or Storage(columns * capacity)).take(columns * capacity)
         self.cells: memoryview[int] = memoryview(flat)  # type: ignore[arg-type]  # numpy's stubs hide the buffer
         self.array: Int32 = flat.reshape(capacity, columns)
@@ -198,14 +207,16 @@ class Table:
 class Counted(Table):
     """A table to which kernels add rows: an arena holds how many there are, beside where it is and how many fit in."""
 
-    def __init__(self, columns: int, capacity: int, storage: Storage, arena: Arena, slots: tuple[int, int, int]) -> None:
+    def __init__(
+        self, columns: int, capacity: int, storage: Storage | Unfilled, arena: Arena, slots: tuple[int, int, int]
+    ) -> None:
         at, self._taken, most = slots
         self._counts = arena.slots
         super().__init__(columns, capacity, storage)
         self.enter(arena, at, most)
 
     @property
-    def size(self) -> int:  # type: ignore[override]
+    def size(self) -> int:
         """How many rows there are."""
         return self._counts[self._taken]
 

@@ -7,47 +7,81 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from constrained.automaton import row_kernels, tables
+from constrained.automaton import row_kernels, tables, trie_walk
 from constrained.automaton.automaton import Automaton, decode_content
-from constrained.automaton.tables import R_BASE, R_COUNT, R_FIRST, R_KEYS, R_ONE, R_TWO, ROW_COLUMNS, Counted, Storage, Table
+from constrained.automaton.tables import (
+    R_BASE,
+    R_COUNT,
+    R_FIRST,
+    R_KEYS,
+    R_ONE,
+    R_TWO,
+    ROW_COLUMNS,
+    Counted,
+    Storage,
+    Table,
+    Unfilled,
+)
 from constrained.automaton.vocabulary_tables import VocabularyTables
-from constrained.automaton.walking import Scratch, Walked
 from constrained.tokens.rows import Bits, MaskRow, RowStore
 from constrained.tokens.trie import Trie
 
 Int32 = NDArray[np.int32]
-_FIRST, _FIRST_CHANGES = 64, 1024  # rows and changes that there is room for at first; both powers of two
-# A trie whose strings are tokens without the bytes that they begin with (b"", None: any), a node of it, where a key begins.
-WholeKey = tuple[Trie, "bytes | None", int, int]
+_FIRST, _FIRST_CHANGES = 64, 4096  # rows and changes that there is room for at first; both powers of two
+# A trie, a node of it, and the depth at which a key begins that ends there.
+WholeKey = tuple[Trie, int, int]
 
 
 class Notes:
     """What walks noted beside the bits, before any key is taken out.
 
-    `whole` are keys of the thread's own frame that tokens spell from beginning to end (see `_whole_key`);
-    `unsure` are tokens that have to be asked one by one, `asks` says that the answer depends on the item that is being read.
+    `whole` are keys of the thread's own frame that tokens spell from beginning to end; `places` are the nodes of tries below
+    which all tokens have to be asked one by one, `asks` says that the answer depends on the item that is being read.
     """
 
-    __slots__ = ("_keys", "asks", "unsure", "whole")
+    __slots__ = ("_keys", "_unsure", "asks", "places", "whole")
 
-    def __init__(self, whole: list[WholeKey], unsure: list[Int32], asks: bool) -> None:
-        self.whole, self.unsure, self.asks = whole, unsure, asks
+    def __init__(self, whole: list[WholeKey], places: list[tuple[Trie, int]], asks: bool) -> None:
+        self.whole, self.places, self.asks = whole, places, asks
         self._keys: dict[bytes, list[Int32]] | None = None
+        self._unsure: list[Int32] | None = None
 
-    def keys(self, token_bytes: list[bytes]) -> dict[bytes, list[Int32]]:
-        """The tokens that hold a whole key, by its content; read off them when first asked for."""
+    @classmethod
+    def read(cls, trie: Trie, keys: list[list[int]], own: int) -> Notes:
+        """From what one walk of a trie noted (`trie_walk.walk`) for a thread in the frame `own`."""
+        whole: list[WholeKey] = []
+        places, asks = [], False
+        for node, begun, earlier, cell in keys:
+            if begun < 0 and not earlier and cell == own:
+                continue  # the open key: what it may not be is taken out with its prefix
+            if earlier or begun < 0 or cell != own:
+                asks |= earlier == trie_walk.ASKED
+                places.append((trie, node))
+            else:
+                whole.append((trie, node, begun))
+        return cls(whole, places, asks) if whole or places else NOTHING
+
+    @property
+    def unsure(self) -> list[Int32]:
+        """The tokens that have to be asked one by one."""
+        if self._unsure is None:
+            self._unsure = [trie.below(node) for trie, node in self.places]
+        return self._unsure
+
+    def keys(self) -> dict[bytes, list[Int32]]:
+        """The tokens that hold a whole key, by its content."""
         if self._keys is None:
             self._keys = {}
-            for place in self.whole:
-                content, tokens = _whole_key(token_bytes, *place)
-                self._keys.setdefault(content, []).append(tokens)
+            for trie, node, begun in self.whole:
+                content = decode_content(trie.path(node)[begun:-1])
+                self._keys.setdefault(content, []).append(trie.below(node))
         return self._keys
 
     def beside(self, other: Notes) -> Notes:
         """What was noted of two parts of a row."""
         if self is NOTHING or other is NOTHING:
             return other if self is NOTHING else self
-        return Notes(self.whole + other.whole, self.unsure + other.unsure, self.asks or other.asks)
+        return Notes(self.whole + other.whole, self.places + other.places, self.asks or other.asks)
 
 
 class ThreadRow(NamedTuple):
@@ -61,17 +95,20 @@ class Rows:
     """The mask rows of the threads of one automaton, over one vocabulary: found by `row_kernels`, kept in tables.
 
     A row is kept as the words in which it differs from one that is shared, and found again for each thread that differs only in
-    frames which none of its tokens leaves. `words` are the shared ones, by their addresses. The caller holds the lock of the automaton.
+    frames which none of its tokens leaves. `words` are the shared ones, by their addresses. The caller holds the lock of the
+    automaton.
     """
 
     def __init__(self, automaton: Automaton, shared: VocabularyTables, store: RowStore) -> None:
         self._automaton, self._shared, self._store = automaton, shared, store
         self.machine = arena = automaton.arena
-        storage = Storage((2 * ROW_COLUMNS + 1) * _FIRST + 2 * _FIRST_CHANGES)
+        storage = Storage((2 * ROW_COLUMNS + 1) * _FIRST)
         self._rows = Counted(2 * ROW_COLUMNS, _FIRST, storage, arena, (tables.ROWS, tables.ROWS_TAKEN, tables.MAX_ROWS))
         self._index = Table(1, _FIRST, storage)
         self._index.enter(arena, tables.ROW_INDEX)
-        self._changes = Counted(2, _FIRST_CHANGES, storage, arena, (tables.CHANGES, tables.CHANGES_TAKEN, tables.MAX_CHANGES))
+        self._changes = Counted(
+            2, _FIRST_CHANGES, Unfilled(), arena, (tables.CHANGES, tables.CHANGES_TAKEN, tables.MAX_CHANGES)
+        )
         self.words: dict[int, Bits | MaskRow] = {}
         self.notes: dict[int, Notes] = {}
         self._mask_rows: dict[int, MaskRow] = {}
@@ -83,15 +120,7 @@ class Rows:
             self._index.clear(self._rows.capacity)
             row_kernels.index_rows(self.machine.address, self._shared.at)
         else:
-            self._changes.reserve(self.machine.slots[tables.WHICH_ONE])
-
-    def keep(self, scratch: Scratch, number: int, base: MaskRow, walked: Walked) -> int:
-        """Keep the row of a thread that is `base` but for the entries of a walk; its number."""
-        self.words[base.at] = base
-        found, keys = (base.at, walked.num_entries, walked.left, len(walked.keys), *walked.digest), self.machine.address
-        while (row := row_kernels.keep_row(keys, scratch.address, self._shared.at, number, *found)) == row_kernels.ROWS_FULL:
-            self.make_room()
-        return self.machine.slots[tables.WHICH_ONE] if row == row_kernels.NOTED else int(row)
+            self._changes.reserve(max(self.machine.slots[tables.WHICH_ONE], self._changes.size))
 
     def num_keys(self, row: int) -> int:
         """How many keys the walks of a row noted."""
@@ -110,14 +139,6 @@ class Rows:
 
     def __len__(self) -> int:
         return self._rows.size
-
-
-def _whole_key(token_bytes: list[bytes], trie: Trie, stripped: bytes | None, node: int, begun: int) -> tuple[bytes, Int32]:
-    """The key that ends at a node of a trie and begins at depth `begun`, and the tokens that spell it."""
-    tokens = trie.ids[trie.first[node] : trie.first[trie.end[node]]]
-    text = token_bytes[int(tokens[0])]
-    text = text.lstrip(stripped) if stripped else text
-    return decode_content(text[begun : int(trie.depth[node]) - 1]), tokens
 
 
 NOTHING = Notes([], [], False)

@@ -67,7 +67,10 @@ class Threads:
         return self.table.cells[number * THREAD_COLUMNS + T_FLAGS]
 
     def step(self, shared: int, number: int, token: int) -> int:
-        """The thread that one becomes by a token of the vocabulary at `shared` (`vocabulary_tables`), or `ELSEWHERE`, `NO_ROOM`."""
+        """The thread that one becomes by a token of the vocabulary at `shared` (`vocabulary_tables`).
+
+        Or `ELSEWHERE`, `NO_ROOM`.
+        """
         found: int = _step(self._machine, shared, number, token)
         return found
 
@@ -141,7 +144,11 @@ def _enter_all(machine):  # type: ignore[no-untyped-def]  # numba
     mask = slots[INDEX_SIZE] - 1
     for number in range(slots[THREADS_TAKEN]):
         hashed = hashed_thread(
-            threads[number, T_LEX], threads[number, T_ESC], threads[number, T_NEED], threads[number, T_ROOM], threads[number, T_LOCAL]
+            threads[number, T_LEX],
+            threads[number, T_ESC],
+            threads[number, T_NEED],
+            threads[number, T_ROOM],
+            threads[number, T_LOCAL],
         )
         at = (hashed + np.int64(threads[number, T_CELL]) * 0x9E3779B1) & mask
         while index[at] >= 0:

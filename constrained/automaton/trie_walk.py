@@ -192,8 +192,8 @@ def walk(  # type: ignore[no-untyped-def]  # numba
 
     The items are the scratch's first `num_items`, or so many pending ones as are no longer `waiting`; and the thread
     (lex, ..., cell) at `node` unless that is negative, which has closed `num_closed` free keys. Items that wait for Python are
-    left among the pending ones; behind the first `num_keys`, where a free key ended that began at depth `begun` in the frame `cell`,
-    (node, begun, earlier keys, cell) is noted; (node, -1, `ASKED`, cell) where an ASK edge was taken. Cells from `own_cells` on
+    left among the pending ones. Behind the first `num_keys`, where a free key ended that began at depth `begun` in the frame
+    `cell`, (node, begun, earlier keys, cell) is noted; (node, -1, `ASKED`, cell) where an ASK edge was taken. Cells from `own_cells` on
     are this walk's. `cuts` are shortcuts (`automaton.cuts`), or 0; which would be welcome is noted as the scratch's WANTED.
     Returns (status, num_pending, num_keys, num_cells, how many of the frames from `own` down it left).
     """
@@ -471,22 +471,23 @@ def _store(target, i, lex, esc, need, room, local, cell, opened, num_closed):  #
 
 
 @kernel
-def replace_block(block, words, touched, before, num_words):  # type: ignore[no-untyped-def]  # numba
-    """Have the words of a block be those of a row, with the bits that were added."""
+def replace_block(block, words, touched, before, under, num_words):  # type: ignore[no-untyped-def]  # numba
+    """Have the words of a block be those of a row, with the bits that were added as far as they are set `under` another."""
     if touched[block] < tables.REPLACED:
         touched[block] = tables.REPLACED
         begin = block << BLOCK_SHIFT
         for at in range(begin, min(begin + (1 << BLOCK_SHIFT), num_words)):
-            words[at] |= before[at]
+            words[at] = (words[at] & under[at]) | before[at]
 
 
 @kernel
-def settle_names(machine, scratch, trie, lex, local, cell, base):  # type: ignore[no-untyped-def]  # numba
+def settle_names(machine, scratch, trie, lex, local, cell, base, under):  # type: ignore[no-untyped-def]  # numba
     """Put right, in the scratch's words, the tokens that end a name below the place `lex` of a string trie.
 
-    In the row at `base` they stand as those of a free string: they are taken out, and what leads on behind the quote from a
-    thread at `local` becomes a work item. Returns their number, or -1 where there is no room for them; and how many places
-    behind names are not made yet, which are left among the pending items: then it is to be asked again.
+    In the row that is made of that at `base` they stand as those of a free string (`replace_block`): they are taken out, and
+    what leads on behind the quote from a thread at `local` becomes a work item. Returns their number, or -1 where there is no
+    room for them; and how many places behind names are not made yet, which are left among the pending items: then it is to be
+    asked again.
     """
     slots, here = int64_array(machine), int64_array(scratch)
     plain, local_rows, locals_, _, tags, tries, dfa, ranges, _ = tables_of(slots)
@@ -494,7 +495,8 @@ def settle_names(machine, scratch, trie, lex, local, cell, base):  # type: ignor
     stack, listed = int32_table(here[tables.STACK], ITEM_COLUMNS), int32_array(here[tables.BRANCHES])
     items, words = int32_table(here[tables.ITEMS], ITEM_COLUMNS), int32_array(here[tables.WORDS])
     pending, max_items = int32_table(here[tables.PENDING], ITEM_COLUMNS), here[tables.NUM_ITEMS]
-    before, touched, num_words = int32_array(base), uint8_array(here[tables.TOUCHED]), here[tables.NUM_WORDS]
+    before, mask = int32_array(base), int32_array(under)
+    touched, num_words = uint8_array(here[tables.TOUCHED]), here[tables.NUM_WORDS]
     slot = locals_[local, tables.TAGS]
     level, top, count, num_missing = 0, 0, 0, 0
     stack[0, NODE], stack[0, I_LEX], stack[0, I_ESC], stack[0, NEXT] = 0, lex, 0, -1
@@ -522,7 +524,7 @@ def settle_names(machine, scratch, trie, lex, local, cell, base):  # type: ignor
         result, after, esc2, _, _, tag = step_string(code, lex, esc, 0, strings.UNBOUNDED, tries, dfa, ranges)
         if code == strings.QUOTE and esc == 0 and tag != FREE_TAG and tag != strings.NO_TAG:
             for i in range(first[child], first[end[child]]):
-                replace_block(ids[i] >> (5 + BLOCK_SHIFT), words, touched, before, num_words)
+                replace_block(ids[i] >> (5 + BLOCK_SHIFT), words, touched, before, mask, num_words)
                 words[ids[i] >> 5] &= ~(np.int32(1) << np.int32(ids[i] & 31))
             behind = tables.NOWHERE if tag < 0 else place_behind(local, tag, locals_, tags) if slot >= 0 else local
             if behind != tables.NOWHERE:

@@ -13,7 +13,7 @@ import numpy as np
 
 from constrained.automaton import strings
 from constrained.automaton.cuts import Cuts
-from constrained.automaton.gap_rows import WHITESPACE, GapRows
+from constrained.automaton.gap_rows import GapRows
 from constrained.automaton.lexemes import NOTHING, PlainLexemes
 from constrained.automaton.string_rows import StringRows
 from constrained.automaton.tables import (
@@ -144,8 +144,3 @@ class VocabularyTables:
         row = self._kinds.array[lex]
         row[1:] = tuple(spans)
         row[K_KIND] = kind  # the last: kernels of other threads look at it first
-
-    @property
-    def stripped(self) -> tuple[Trie, bytes]:
-        """The trie that rows of gaps are walked in, and what its strings are tokens without."""
-        return self._gaps.stripped, WHITESPACE

@@ -52,6 +52,20 @@ class Trie:
         """The arrays of a walk without its strings, in the order in which kernels take them."""
         return (self.max_depth, self.edge_first, self.edge_byte, self.edge_node)
 
+    def path(self, node: int, above: int = 0) -> bytes:
+        """The bytes that lead to a node from one above it, by default the root."""
+        path = bytearray()
+        while above != node:
+            first, stop = self.edge_first[above], self.edge_first[above + 1]
+            edge = int(first + np.searchsorted(self.edge_node[first:stop], node, side="right")) - 1
+            path.append(self.edge_byte[edge])
+            above = int(self.edge_node[edge])
+        return bytes(path)
+
+    def below(self, node: int) -> Int32:
+        """The strings that begin with what leads to a node."""
+        return self.ids[self.first[node] : self.first[self.end[node]]]
+
     @classmethod
     def build(cls, strings: Sequence[bytes], ids: Sequence[int] | None = None, *, keep_empty: bool = False) -> Trie:
         """The trie of `strings`, named by `ids` (default: their index). Empty strings are left out unless asked for."""
