@@ -76,10 +76,12 @@ class Cuts:
         trie = self._trie
         words = np.zeros(self._num_words, np.uint32)
         exits = np.empty((int(trie.end[node]) - node, 2), np.int32)
-        count = scans.scan_text(node, trie.byte, trie.end, trie.depth, trie.max_depth, trie.first, trie.ids, words, exits)
-        self._add(node, strings.FREE, words, exits[:count].tolist())
+        count, longest = scans.scan_text(
+            node, trie.byte, trie.end, trie.depth, trie.max_depth, trie.first, trie.ids, words, exits
+        )
+        self._add(node, strings.FREE, words, exits[:count].tolist(), longest)
 
-    def _add(self, node: int, lex: int, words: Words, exits: list[list[int]] | list[tuple[int, int]]) -> None:
+    def _add(self, node: int, lex: int, words: Words, exits: list[list[int]] | list[tuple[int, int]], longest: int = 0) -> None:
         places = np.flatnonzero(words)
         first_bits, first_exit = self._bits.size, self._exits.size
         self._bits.extend(
@@ -90,6 +92,6 @@ class Cuts:
             self._exits.add((exit_, kind, self._paths.size, self._paths.size + len(path)))
             self._paths.extend(list(path))
         before, bits = self._index.cells[node], (first_bits, self._bits.size)
-        exits_ = (first_exit, self._exits.size)
-        self._bare_spans.add((lex, before, *((0, 0) if node == self._quote and lex == strings.FREE else bits), *exits_))
-        self._index.cells[node] = self._spans.add((lex, before, *bits, *exits_))
+        rest = (first_exit, self._exits.size, longest)
+        self._bare_spans.add((lex, before, *((0, 0) if node == self._quote and lex == strings.FREE else bits), *rest))
+        self._index.cells[node] = self._spans.add((lex, before, *bits, *rest))

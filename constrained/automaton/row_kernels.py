@@ -87,7 +87,8 @@ def find_row(machine, scratch, shared, number, onto, suffixes):  # type: ignore[
 
     `onto` and `suffixes` are given for a thread in a string, after `NEW_STRING` was returned: where the bits go, and the trie
     of what follows the quote. `NOTED`: the row is in the slot `WHICH_ONE`, and the scratch's keys say which tokens end keys in
-    it; those from the slot `FIRST_NOTED` on were found in a second walk. After `PENDING` the slot `WHICH_ONE` holds how many items wait, after `NEW_KIND` the lexeme, after `OUT_OF_ROOM` what of (`trie_walk`).
+    it; those from the slot `FIRST_NOTED` on were found in a second walk. After `PENDING` the slot `WHICH_ONE` holds how many
+    items wait, after `NEW_KIND` the lexeme, after `OUT_OF_ROOM` what of (`trie_walk`).
     """
     slots, here, common = int64_array(machine), int64_array(scratch), int64_array(shared)
     threads = int32_table(slots[tables.THREADS], THREAD_COLUMNS)
@@ -150,6 +151,14 @@ def find_row(machine, scratch, shared, number, onto, suffixes):  # type: ignore[
             if starts:
                 w_lex, w_local = np.int64(locals_[behind, tables.ENTRY]), behind
                 w_esc, w_need, w_room = np.int64(0), np.int64(0), np.int64(0)
+    if lex >= strings.TRIE and lex < strings.DFA and esc == 0 and locals_[local, tables.TAGS] >= 0:
+        # Behind a name that may end here comes a value: rather than find that it is not made yet in the middle of a walk.
+        tag = tries[lex & INDEX, strings.TAG]
+        behind = np.int64(place_behind(local, tag, locals_, tags)) if tag > FREE_TAG else np.int64(tables.NOWHERE)
+        if behind >= 0:
+            after = locals_[behind, tables.AFTER]
+            if after >= 0 and locals_[after, tables.ROW] == tables.UNRESOLVED:
+                return _missing(slots, here, NEW_LOCAL, after)
     is_done = threads[number, T_FLAGS] & tables.DONE_HERE != 0 and lex < strings.FREE
     if is_done and plain[lex, 0] == tables.UNRESOLVED:
         return _missing(slots, here, NEW_LEX, lex)
@@ -169,7 +178,7 @@ def find_row(machine, scratch, shared, number, onto, suffixes):  # type: ignore[
             elif names:
                 record = int64_array(onto)
                 num_items, missing = settle_names(
-                    machine, scratch, common[tables.V_TRIE], lex, local, cell, record[0], record[1]
+                    machine, scratch, common[tables.V_TRIE], common[tables.V_QUOTED], lex, local, cell, record[0], record[1]
                 )
                 slots[tables.WHICH_ONE] = missing if num_items >= 0 else ITEMS_FULL
                 if missing > 0:

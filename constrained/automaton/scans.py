@@ -6,12 +6,14 @@ What lies outside the string is not looked at: a scan finds the tokens that stay
 from __future__ import annotations
 
 import numpy as np
+from numpy.typing import NDArray
 
 from constrained.automaton import strings, tables
 from constrained.automaton.strings import ALIVE, EXIT, FREE_TAG, step_string
 from constrained.automaton.tables import BYTE_CLASS
 from constrained.automaton.trie_walk import IS_TEXT
 from constrained.tokens.jit import kernel, unowned
+from constrained.tokens.trie import Trie
 
 
 @kernel
@@ -58,10 +60,12 @@ def scan_value(items, num_items, pending, exits, num_exits, plain, edge_first, e
 def scan_text(node, byte, end, depth, max_depth, first, ids, inside, exits):  # type: ignore[no-untyped-def]  # numba
     """Go through the trie along plain text from below `node`, where a free string begins: `inside` uint32 takes its tokens.
 
-    `exits` int32 [n, 2] are the nodes behind a closing quote or a backslash (AT_QUOTE, AT_BACKSLASH); returns their number.
+    `exits` int32 [n, 2] are the nodes behind a closing quote or a backslash (AT_QUOTE, AT_BACKSLASH). Returns their number, and
+    how many characters the longest text has.
     """
     states = np.zeros(max_depth + 1, np.uint8)
-    count, child, stop = 0, node + 1, end[node]
+    lengths = np.zeros(max_depth + 1, np.int32)
+    count, longest, child, stop = 0, 0, node + 1, end[node]
     while child < stop:
         before, code = states[depth[child] - 1], byte[child]
         if before == 0 and (code == strings.QUOTE or code == strings.BACKSLASH):
@@ -72,10 +76,12 @@ def scan_text(node, byte, end, depth, max_depth, first, ids, inside, exits):  # 
             child = end[child]
             continue
         states[depth[child]] = after
+        lengths[depth[child]] = lengths[depth[child] - 1] + (1 if before == 0 else 0)
+        longest = max(longest, lengths[depth[child]])
         for i in range(first[child], first[child + 1]):
             inside[ids[i] >> 5] |= np.uint32(1) << np.uint32(ids[i] & 31)
         child += 1
-    return count
+    return count, longest
 
 
 @kernel
@@ -150,3 +156,18 @@ def scan_string(lex, esc, byte, end, depth, max_depth, tries, dfa, ranges, insid
         lexes[at], escs[at], counts[at] = after, esc2, done
         inside[child] = done + (1 if esc2 != 0 or after != strings.FREE else 0)
         child += 1
+
+
+def before_quotes(trie: Trie) -> NDArray[np.uint8]:
+    """Which nodes of a trie a quote follows, at once or later."""
+    found = np.zeros(len(trie.byte), np.uint8)
+    _before_quotes(trie.edge_first, trie.edge_byte, trie.edge_node, found)
+    return found
+
+
+@kernel
+def _before_quotes(edge_first, edge_byte, edge_node, found):  # type: ignore[no-untyped-def]  # numba
+    for node in range(len(found) - 1, -1, -1):  # children come after their parents
+        for edge in range(edge_first[node], edge_first[node + 1]):
+            if edge_byte[edge] == strings.QUOTE or found[edge_node[edge]]:
+                found[node] = 1

@@ -67,9 +67,10 @@ ROWS, ROWS_TAKEN, MAX_ROWS, ROW_INDEX, CHANGES, CHANGES_TAKEN, MAX_CHANGES = ran
 # What a call of a kernel left to be read: which row or place it is about, and how many keys it noted before its second walk.
 WHICH_ONE, FIRST_NOTED, NUM_SLOTS = range(38, 41)
 # Slots of what the grammars of a vocabulary share (`vocabulary_tables`): its tries and shortcuts; what is known of lexemes
-# outside strings, by their position; the numbers' exits and bits; the place inside a free string.
+# outside strings, by their position; the numbers' exits and bits; the place inside a free string; the tokens' bytes; which
+# nodes of the trie a quote follows, at once or later.
 V_TRIE, V_ALONE, V_STRIPPED, V_CUTS, V_BARE_CUTS, V_NOTHING, V_KINDS, V_NUM_KINDS, V_GAPS, V_EXITS, V_BITS = range(11)
-V_FREE, V_SUFFIXES, V_LONGEST, V_EOS, V_NUM_EOS, V_TOKENS, V_STARTS, V_NUM_TOKENS, NUM_V_SLOTS = range(11, 20)
+V_FREE, V_SUFFIXES, V_LONGEST, V_EOS, V_NUM_EOS, V_TOKENS, V_STARTS, V_QUOTED, NUM_V_SLOTS = range(11, 20)
 # What a lexeme outside strings is to a mask row: not known yet; a gap; a value, that may end here or not; to be walked.
 UNKNOWN_KIND, GAP_KIND, VALUE_KIND, ENDING_KIND, WALKED_KIND = range(-1, 4)
 # Columns of the table of kinds: the kind; of a value its exits and bits.
@@ -81,7 +82,7 @@ T_END, T_DEPTH, T_FIRST, T_IDS, T_EDGE_FIRST, T_EDGE_BYTE, T_EDGE_NODE = range(7
 # bytes that lead there); those bytes.
 CUT_INDEX, CUT_SPANS, CUT_BITS, CUT_EXITS, CUT_PATHS, NUM_CUT_SLOTS = range(6)
 EXIT_COLUMNS = 4
-C_LEX, C_NEXT, C_BITS, C_BITS_STOP, C_EXITS, C_EXITS_STOP, CUT_COLUMNS = range(7)
+C_LEX, C_NEXT, C_BITS, C_BITS_STOP, C_EXITS, C_EXITS_STOP, C_LONGEST, CUT_COLUMNS = range(8)
 # How a token leads out of what a shortcut holds: before its next byte, at a quote, at a backslash.
 INSIDE, AT_QUOTE, AT_BACKSLASH = range(3)
 # Of each so many words of a scratch is said whether bits were added to those of a row, or the row's were copied and changed.

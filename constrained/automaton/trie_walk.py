@@ -193,8 +193,9 @@ def walk(  # type: ignore[no-untyped-def]  # numba
     The items are the scratch's first `num_items`, or so many pending ones as are no longer `waiting`; and the thread
     (lex, ..., cell) at `node` unless that is negative, which has closed `num_closed` free keys. Items that wait for Python are
     left among the pending ones. Behind the first `num_keys`, where a free key ended that began at depth `begun` in the frame
-    `cell`, (node, begun, earlier keys, cell) is noted; (node, -1, `ASKED`, cell) where an ASK edge was taken. Cells from `own_cells` on
-    are this walk's. `cuts` are shortcuts (`automaton.cuts`), or 0; which would be welcome is noted as the scratch's WANTED.
+    `cell`, (node, begun, earlier keys, cell) is noted; (node, -1, `ASKED`, cell) where an ASK edge was taken. Cells from
+    `own_cells` on are this walk's. `cuts` are shortcuts (`automaton.cuts`), or 0; which would be welcome is noted as the
+    scratch's WANTED.
     Returns (status, num_pending, num_keys, num_cells, how many of the frames from `own` down it left).
     """
     slots, here = int64_array(machine), int64_array(scratch)
@@ -231,8 +232,9 @@ def walk(  # type: ignore[no-untyped-def]  # numba
                     cut = -1
                     is_key = lex >= strings.FREE and locals_[local, tables.TAGS] >= 0
                     if lex == strings.FREE or (is_key and lex < strings.DFA and tries[lex & INDEX, strings.FALLBACK]):
-                        if room >= strings.UNBOUNDED:
-                            cut = _cut(shortcuts, node, strings.FREE)
+                        cut = _cut(shortcuts, node, strings.FREE)
+                        if cut >= 0 and room < _longest(shortcuts, cut):
+                            cut = -1
                     elif lex < strings.FREE and (plain[lex, 0] == tables.NO or plain[lex, 0] == tables.VALUE):
                         cut = _cut(shortcuts, node, lex)
                         if cut < 0 and num_wanted < MAX_WANTED:
@@ -260,7 +262,7 @@ def walk(  # type: ignore[no-untyped-def]  # numba
                         continue
                     if cut >= 0:
                         num_items = _take_cut(
-                            shortcuts, cut, local, stack[level, I_CELL], stack[level, I_OPENED], stack[level, I_KEYS],
+                            shortcuts, cut, room, local, stack[level, I_CELL], stack[level, I_OPENED], stack[level, I_KEYS],
                             locals_[local, tables.ENTRY], words, touched, items, num_items, max_items, first, ids, edge_first,
                         )  # fmt: skip
                         if num_items < 0:
@@ -366,6 +368,23 @@ def _cut(shortcuts, node, lex):  # type: ignore[no-untyped-def]  # numba
 
 
 @kernel
+def _longest(shortcuts, cut):  # type: ignore[no-untyped-def]  # numba
+    """How many characters the longest text of a shortcut has."""
+    return int32_table(shortcuts[tables.CUT_SPANS], tables.CUT_COLUMNS)[cut, tables.C_LONGEST]
+
+
+@kernel
+def _num_characters(shortcuts, exit_):  # type: ignore[no-untyped-def]  # numba
+    """How many characters lead to an exit of a shortcut."""
+    exits, paths = int32_table(shortcuts[tables.CUT_EXITS], tables.EXIT_COLUMNS), int32_array(shortcuts[tables.CUT_PATHS])
+    count = 0
+    for i in range(exits[exit_, 2], exits[exit_, 3]):
+        if paths[i] & 0xC0 != 0x80:
+            count += 1
+    return count
+
+
+@kernel
 def _take_bits(shortcuts, cut, words, touched):  # type: ignore[no-untyped-def]  # numba
     spans, bits = int32_table(shortcuts[tables.CUT_SPANS], tables.CUT_COLUMNS), int32_table(shortcuts[tables.CUT_BITS], 2)
     for i in range(spans[cut, tables.C_BITS], spans[cut, tables.C_BITS_STOP]):
@@ -397,9 +416,13 @@ def _missing_behind(shortcuts, cut, lex, local, locals_, tags, tries, dfa, range
 
 @kernel
 def _take_cut(  # type: ignore[no-untyped-def]  # numba
-    shortcuts, cut, local, cell, opened, num_closed, entry, words, touched, items, num_items, max_items, first, ids, edge_first
-):
-    """Set the bits of a shortcut and add an item for each way out of it; returns the number of items, -1 without room."""
+    shortcuts, cut, room, local, cell, opened, num_closed, entry,
+    words, touched, items, num_items, max_items, first, ids, edge_first,
+):  # fmt: skip
+    """Set the bits of a shortcut and add an item for each way out of it; returns the number of items, -1 without space.
+
+    `room` is how many characters may come: as many as the text of any token has, at least.
+    """
     spans = int32_table(shortcuts[tables.CUT_SPANS], tables.CUT_COLUMNS)
     exits = int32_table(shortcuts[tables.CUT_EXITS], tables.EXIT_COLUMNS)
     _take_bits(shortcuts, cut, words, touched)
@@ -414,7 +437,8 @@ def _take_cut(  # type: ignore[no-untyped-def]  # numba
                 return -1
             if kind == tables.AT_BACKSLASH:
                 esc = strings.AFTER_BACKSLASH << strings.MODE_SHIFT
-                _store(items, num_items, strings.FREE, esc, 0, strings.UNBOUNDED, local, cell, opened, num_closed)
+                left = room if room >= strings.UNBOUNDED else room - _num_characters(shortcuts, i)
+                _store(items, num_items, strings.FREE, esc, 0, left, local, cell, opened, num_closed)
             else:
                 _store(items, num_items, entry, 0, 0, 0, local, cell, opened, num_closed)
             items[num_items, NODE] = node
@@ -481,15 +505,17 @@ def replace_block(block, words, touched, before, under, num_words):  # type: ign
 
 
 @kernel
-def settle_names(machine, scratch, trie, lex, local, cell, base, under):  # type: ignore[no-untyped-def]  # numba
+def settle_names(machine, scratch, trie, quoted, lex, local, cell, base, under):  # type: ignore[no-untyped-def]  # numba
     """Put right, in the scratch's words, the tokens that end a name below the place `lex` of a string trie.
 
     In the row that is made of that at `base` they stand as those of a free string (`replace_block`): they are taken out, and
     what leads on behind the quote from a thread at `local` becomes a work item. Returns their number, or -1 where there is no
     room for them; and how many places behind names are not made yet, which are left among the pending items: then it is to be
-    asked again.
+    asked again. `quoted` says of each node of the trie whether a quote follows, at once or later.
+
+    What leads on behind a name is within `under`: it is a key, and may have any length.
     """
-    slots, here = int64_array(machine), int64_array(scratch)
+    slots, here, leads_on = int64_array(machine), int64_array(scratch), uint8_array(quoted)
     plain, local_rows, locals_, _, tags, tries, dfa, ranges, _ = tables_of(slots)
     end, _, first, ids, edge_first, edge_byte, edge_node = _trie(trie)
     stack, listed = int32_table(here[tables.STACK], ITEM_COLUMNS), int32_array(here[tables.BRANCHES])
@@ -521,11 +547,16 @@ def settle_names(machine, scratch, trie, lex, local, cell, base, under):  # type
         stack[level, NEXT] = branch + 1
         edge = branch if stack[level, LIST] == NOT_LISTED else listed[branch]
         code, child = edge_byte[edge], edge_node[edge]
+        if code != strings.QUOTE and not leads_on[child]:
+            continue
         result, after, esc2, _, _, tag = step_string(code, lex, esc, 0, strings.UNBOUNDED, tries, dfa, ranges)
         if code == strings.QUOTE and esc == 0 and tag != FREE_TAG and tag != strings.NO_TAG:
             for i in range(first[child], first[end[child]]):
-                replace_block(ids[i] >> (5 + BLOCK_SHIFT), words, touched, before, mask, num_words)
-                words[ids[i] >> 5] &= ~(np.int32(1) << np.int32(ids[i] & 31))
+                # Tokens that go on behind the quote are there only if the walk behind a free key added them.
+                bit = np.int32(1) << np.int32(ids[i] & 31)
+                if i < first[child + 1] or words[ids[i] >> 5] & bit:
+                    replace_block(ids[i] >> (5 + BLOCK_SHIFT), words, touched, before, mask, num_words)
+                    words[ids[i] >> 5] &= ~bit
             behind = tables.NOWHERE if tag < 0 else place_behind(local, tag, locals_, tags) if slot >= 0 else local
             if behind != tables.NOWHERE:
                 if count >= max_items:

@@ -15,6 +15,7 @@ from constrained.automaton import strings
 from constrained.automaton.cuts import Cuts
 from constrained.automaton.gap_rows import GapRows
 from constrained.automaton.lexemes import NOTHING, PlainLexemes
+from constrained.automaton.scans import before_quotes
 from constrained.automaton.string_rows import StringRows
 from constrained.automaton.tables import (
     ENDING_KIND,
@@ -37,6 +38,7 @@ from constrained.automaton.tables import (
     V_NOTHING,
     V_NUM_EOS,
     V_NUM_KINDS,
+    V_QUOTED,
     V_STARTS,
     V_STRIPPED,
     V_SUFFIXES,
@@ -85,7 +87,8 @@ class VocabularyTables:
         self._num_words = len(alone.base.words)
         place, onto = free.place(strings.FREE, 0), free.row(strings.FREE, 0, 0, free.max_len)
         # What the slots of the arena name has to stay.
-        self._kept = (trie, tokens, eos, gaps, cuts, place, onto)
+        quoted = before_quotes(trie)
+        self._kept = (trie, tokens, eos, gaps, cuts, place, onto, quoted)
         self._ontos: list[Onto] = []
         self.bits: dict[int, Bits] = {alone.base.at: alone.base, onto.base.at: onto.base}
         self._lock = threading.Lock()
@@ -96,7 +99,7 @@ class VocabularyTables:
         self._kinds.enter(self._arena, V_KINDS, V_NUM_KINDS)
         for table, slot in ((self._places, V_GAPS), (self._exits, V_EXITS), (self._bits, V_BITS)):
             table.enter(self._arena, slot)
-        for array, slot in ((tokens.flat, V_TOKENS), (tokens.starts, V_STARTS), (eos, V_EOS)):
+        for array, slot in ((tokens.flat, V_TOKENS), (tokens.starts, V_STARTS), (eos, V_EOS), (quoted, V_QUOTED)):
             self._arena.put(slot, array)
         for number, slot in (
             *((trie.at, V_TRIE), (alone.at, V_ALONE), (gaps.stripped.at, V_STRIPPED), (cuts.at, V_CUTS)),
