@@ -63,11 +63,27 @@ class State:
     tokens_to_end: int | None = None
     is_complete: bool | None = None
 
-    def __init__(self, threads: tuple[Thread, ...], *, is_accepting: bool, keeps_text: bool = False) -> None:
+    keeps_text = False
+
+    def __init__(self, threads: tuple[Thread, ...], *, is_accepting: bool) -> None:
         self.threads = threads
+        self.is_accepting = is_accepting
+        self.next: dict[int, State] = {}
+
+
+class Alone(State):
+    """The state of the thread `number`, read when it is asked for."""
+
+    def __init__(self, threads: Threads, number: int, *, is_accepting: bool, keeps_text: bool) -> None:
+        self._of = threads
+        self.number = number
         self.is_accepting = is_accepting
         self.keeps_text = keeps_text
         self.next: dict[int, State] = {}
+
+    @property
+    def threads(self) -> tuple[Thread, ...]:  # type: ignore[override]
+        return (self._of.thread(self.number),)
 
 
 class Automaton:
@@ -77,7 +93,7 @@ class Automaton:
         self.lock = threading.RLock()
         self._max_threads = 2 * options.limits.max_alternatives
         self._states: dict[tuple[Thread, ...], State] = {}
-        self._alone: dict[int, State] = {}  # those of a single thread, by its number
+        self._alone: dict[int, Alone] = {}  # those of a single thread, by its number
         self.plain = shared_lexemes()
         self.arena = Arena()
         storage = tables.Storage(STORAGE)
@@ -301,10 +317,10 @@ class Automaton:
         return state
 
     def _add_alone(self, number: int) -> State:
-        thread, flags = self.threads.thread(number), self.threads.flags(number)
-        accepting = flags & tables.DONE_HERE != 0 and self._may_end(thread[0])
-        state = self._alone[number] = State((thread,), is_accepting=accepting, keeps_text=flags & tables.KEEPS_TEXT != 0)
-        state.number = number
+        flags = self.threads.flags(number)
+        accepting = flags & tables.DONE_HERE != 0 and self._may_end(self.threads.thread(number)[0])
+        keeps_text = flags & tables.KEEPS_TEXT != 0
+        state = self._alone[number] = Alone(self.threads, number, is_accepting=accepting, keeps_text=keeps_text)
         return state
 
     def _may_end(self, lex: int) -> bool:

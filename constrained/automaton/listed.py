@@ -7,6 +7,8 @@ there by a few comparisons: `tables.LOW` and `tables.HIGH` say which names a key
 
 from __future__ import annotations
 
+from functools import cached_property
+
 import numpy as np
 
 from constrained.automaton import tables
@@ -53,10 +55,11 @@ class Listed:
         kind, number = divmod(index - self.first, self._num_each)
         return self._plan.node(number) if kind == VALUE else None
 
-    def alive(self, first: int, last: int) -> tuple[int, ...]:
-        """The tags from `first` to `last` that some value can fill."""
+    @cached_property
+    def alive(self) -> tuple[int, ...]:
+        """The tags of names that some value can fill, ascending."""
         alive = self._plan.alive
-        return tuple(tag for tag in range(first, last + 1) if alive[tag])
+        return tuple(tag for tag in range(1, self._num_each) if alive[tag])
 
     def lay_out(self, info: Table, tags: Table, entry: int, rows: tuple[int, ...], open_row: int) -> None:
         """Write the places into the table of local states, and where keys lead into that of tags.

@@ -9,7 +9,7 @@ the lexeme that each edge enters.
 
 from __future__ import annotations
 
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterable
 from dataclasses import replace
 
@@ -426,8 +426,18 @@ class Locals:
         if node is not None:
             return self._value_row(node, 0)
         at, cells = index * LOCAL_COLUMNS, self.info.cells
-        tags = listed.alive(cells[at + LOW], cells[at + HIGH])
-        return self._key_row(self._closed_key(listed.plan_index, tags)) if tags else self.edge_rows.add([])
+        return self._listed_key_row(listed, cells[at + LOW], cells[at + HIGH])
+
+    def _listed_key_row(self, listed: Listed, first: int, last: int) -> int:
+        """The row before a key that must be one of the names with tags from `first` to `last`."""
+        tags = listed.alive
+        first, last = bisect_left(tags, first), bisect_right(tags, last)
+        if first >= last:
+            return self.edge_rows.add([])
+        lex = self._closed_key(listed.plan_index, tags)
+        if last - first < len(tags):
+            lex = self._tries.part(lex, tags[first], tags[last - 1])
+        return self._key_row(lex)
 
     def _listed_open(self, index: int, plan_index: int) -> int:
         """The row behind an opening brace; lays out all places of the object."""

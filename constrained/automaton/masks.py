@@ -81,7 +81,10 @@ class Masks:
     def _row_number_of(self, state: State) -> int:
         """The number of the row of a state of a single thread; -1 where keys or unsure tokens have to be taken out of it."""
         with self._automaton.lock:
-            row, thread = self._row_number(state.number), state.threads[0]
+            row = self._row_number(state.number)
+            if row not in self._rows.notes and not self._automaton.cells.seen:
+                return row
+            thread = state.threads[0]
             notes, seen = self._rows.notes.get(row, NOTHING), self._automaton.cells.keys(thread[5])
             is_settled = not notes.places and (not seen or not (self._in_free_key(thread) or seen & notes.keys().keys()))
             return row if is_settled else -1
@@ -275,7 +278,7 @@ class Masks:
         if scratch.num_wanted[0]:
             self._cuts.ask(scratch.wanted[1 : 1 + scratch.num_wanted[0]])
             scratch.num_wanted[0] = 0
-        return row
+        return int(row)
 
     def _inside(self, thread: Thread) -> tuple[Onto, Trie | None]:
         """Where the bits of a thread in a string go, and the trie of what follows its quote; None: all tokens are walked."""
@@ -338,7 +341,7 @@ def _holds_rows(bitmask: Int32, at: int, num_words: int) -> bool:
     """Whether `bitmask` int32 [batch, num_words] has a row `at` that lies in one piece."""
     if bitmask.dtype != _INT32 or not bitmask.flags.c_contiguous or bitmask.ndim != 2:
         return False
-    return 0 <= at < bitmask.shape[0] and bitmask.shape[1] == num_words
+    return 0 <= at < len(bitmask) and bitmask.shape[1] == num_words
 
 
 _INT32 = np.dtype(np.int32)

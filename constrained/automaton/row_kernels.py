@@ -147,7 +147,7 @@ def find_row(machine, scratch, shared, number, onto, suffixes):  # type: ignore[
                 behind = np.int64(place_behind(local, tag, locals_, tags))
                 if behind < tables.NOWHERE:
                     return _missing(slots, here, NEW_KEY, locals_[local, tables.TAGS] + tag)
-            trie, starts = suffixes, behind >= 0
+            trie, starts = suffixes, bool(behind >= 0)
             if starts:
                 w_lex, w_local = np.int64(locals_[behind, tables.ENTRY]), behind
                 w_esc, w_need, w_room = np.int64(0), np.int64(0), np.int64(0)
@@ -187,7 +187,7 @@ def find_row(machine, scratch, shared, number, onto, suffixes):  # type: ignore[
                 break
             if num_items < 0:
                 return np.int64(OUT_OF_ROOM)
-            trie, cuts = common[tables.V_TRIE], 0
+            trie, cuts = common[tables.V_TRIE], np.int64(0)
         status, num_pending, num_keys, _, below = walk(
             machine, scratch, trie, cuts, 0, num_items, taken, taken, cell,
             -turn, w_lex, w_esc, w_need, w_room, w_local, cell, num_closed, num_keys,

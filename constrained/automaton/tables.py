@@ -247,6 +247,13 @@ class StringTries:
         self.table.size += _names(np.frombuffer(flat, np.uint8), starts, numbers, int(fallback), root, self.table.array)
         return strings.TRIE | root
 
+    def part(self, lex: int, first: int, last: int) -> int:
+        """Lex id of a new trie of those strings of the trie at the root `lex` whose tags are from `first` to `last`."""
+        root, at = lex & strings.INDEX, self.table.size
+        self.table.reserve(self.table.cells[root * strings.TRIE_COLUMNS + strings.END] - root)
+        self.table.size += _part(self.table.array, root, first, last, at)
+        return strings.TRIE | at
+
 
 @kernel
 def _names(flat, starts, numbers, fallback, root, table):  # type: ignore[no-untyped-def]  # numba
@@ -277,6 +284,27 @@ def _names(flat, starts, numbers, fallback, root, table):  # type: ignore[no-unt
     for level in range(open_len, -1, -1):
         table[path[level], strings.END] = node + 1
     return node + 1 - root
+
+
+@kernel
+def _part(table, root, first, last, at):  # type: ignore[no-untyped-def]  # numba
+    """Copy what of a trie leads to tags from `first` to `last`, to row `at`; returns the number of nodes."""
+    size = table[root, strings.END] - root
+    tags, copied = np.zeros(size + 1, np.int32), np.zeros(size + 1, np.int32)  # of each node, how many came before it
+    for i in range(size):
+        tags[i + 1] = tags[i] + (1 if first <= table[root + i, strings.TAG] <= last else 0)
+    for i in range(size):
+        leads_on = i == 0 or tags[table[root + i, strings.END] - root] > tags[i]
+        copied[i + 1] = copied[i] + (1 if leads_on else 0)
+    for i in range(size):
+        if copied[i + 1] > copied[i]:
+            node = at + copied[i]
+            for column in range(strings.TRIE_COLUMNS):
+                table[node, column] = table[root + i, column]
+            table[node, strings.END] = at + copied[table[root + i, strings.END] - root]
+            if tags[i + 1] == tags[i]:
+                table[node, strings.TAG] = strings.NO_TAG
+    return copied[size]
 
 
 @kernel

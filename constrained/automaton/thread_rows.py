@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import NamedTuple
 
 import numpy as np
@@ -73,8 +74,7 @@ class Notes:
         if self._keys is None:
             self._keys = {}
             for trie, node, begun in self.whole:
-                content = decode_content(trie.path(node)[begun:-1])
-                self._keys.setdefault(content, []).append(trie.below(node))
+                self._keys.setdefault(_content(trie, node, begun), []).append(trie.below(node))
         return self._keys
 
     def beside(self, other: Notes) -> Notes:
@@ -139,6 +139,12 @@ class Rows:
 
     def __len__(self) -> int:
         return self._rows.size
+
+
+@lru_cache(4096)
+def _content(trie: Trie, node: int, begun: int) -> bytes:
+    """The key that ends at a node of a trie of tokens and begins at depth `begun`."""
+    return decode_content(trie.path(node)[begun:-1])
 
 
 NOTHING = Notes([], [], False)
