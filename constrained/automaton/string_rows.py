@@ -57,7 +57,8 @@ class StringRows:
         self._ranges = np.array([[int(permissive), 0, 0]], np.int32)  # `strings.SPELLING`
         self._spelled: OrderedDict[bytes, Int32] = OrderedDict()
         self._lock = threading.RLock()
-        self.max_len = int(self.place(strings.FREE, 0).inside_len.max(initial=0)) + 1
+        # No token has more characters inside a string: behind a backslash, a quote is one too.
+        self.max_len = max((sum(byte & 0xC0 != 0x80 for byte in text) for text in token_bytes), default=0) + 1
 
     def place(self, lex: int, esc: int) -> StringPlace:
         """The vocabulary seen from a place in a free string."""

@@ -47,6 +47,14 @@ def test_there_is_a_shortcut() -> None:
         ({"type": "object", "additionalProperties": False, "properties": {"q": {"type": "string"}}}, b'{ "q": "ab"}'),
         ({"type": "array", "items": {"type": ["string", "null"]}}, b'[ "a", "b" , null, "" ]'),
         ({"type": "array", "items": {"type": "string", "minLength": 2}}, b'[ "ab", "name" ]'),
+        *(
+            ({"type": "array", "items": {"type": "string", "maxLength": length}}, b'[ "", "a\\n" , "\xc3\xa9" ]')
+            for length in (2, 7, 8, 9, 10, 30)
+        ),
+        (
+            {"properties": {"a": {"type": "string", "maxLength": 9}, "b": {"type": ["string", "integer"], "maxLength": 12}}},
+            b'{"a" : "ab", "b" : "name", "c": "x" }',
+        ),
         ({"type": "array", "items": {"type": "string", "not": {"enum": ["a", "ab"]}}}, b'[ "abc", "" ]'),
         ({"type": "object", "patternProperties": {"^n": {"type": "integer"}}}, b'{ "name": 1, "a": "x", "namely": 2 }'),
         ({"type": "object", "propertyNames": {"maxLength": 2}}, b'{ "a": 1, "ab": 2 }'),
