@@ -58,6 +58,8 @@ class PlainLexemes:
         self._index: dict[PlainKey, int] = {}
         self._begins: dict[PlainKey, tuple[tuple[int, int], ...]] = {}
         self._lock = threading.RLock()
+        # Edges of values that ask for a scalar type alone, by its name and the notation (`Locals`).
+        self.bare_edges: dict[tuple[str, object], tuple[tuple[int, tuple[int, int, int, int, int, int]], ...]] = {}
         self.resolve(self.index(literal(b"")))  # the end of every literal is known wherever one is read
 
     def index(self, key: PlainKey) -> int:

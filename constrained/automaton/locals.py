@@ -92,6 +92,7 @@ class Locals:
         self._listed: list[Listed] = []
         self._listed_from: list[int] = []
         self._rows: dict[tuple[NodeKey, int], int] = {}
+        self._bare_rows: dict[tuple[str, int], int] = {}
         self._leaf_rows: dict[tuple[object, ...], tuple[int, Node]] = {}
         self._frames: tuple[int, ...] | None = None
         self.plans: list[ObjectPlan] = []
@@ -192,13 +193,30 @@ class Locals:
         """The row of all values that meet a node."""
         row = self._rows.get((node, depth))
         if row is None:
-            meets = self._nodes[node]
-            if meets.arrays or meets.objects:
-                row = self.edge_rows.add(self._value(meets, BEHIND, depth))
-            else:
-                row = self._leaf_row(meets, depth)
+            # Most nodes ask for a type alone: their rows are found without a look at what such a node is made of.
+            name = self._nodes.bare_type(node)
+            if name is None:
+                row = self._new_value_row(node, depth)
+            elif (row := self._bare_rows.get((name, depth))) is None:
+                row = self._bare_rows[name, depth] = self._new_bare_row(name, node, depth)
             self._rows[node, depth] = row
         return row
+
+    def _new_value_row(self, node: NodeKey, depth: int) -> int:
+        meets = self._nodes[node]
+        if meets.arrays or meets.objects:
+            return self.edge_rows.add(self._value(meets, BEHIND, depth))
+        return self._leaf_row(meets, depth)
+
+    def _new_bare_row(self, name: str, node: NodeKey, depth: int) -> int:
+        """The row of a type alone: the edges of scalars are the same for all grammars over the lexemes."""
+        known, asked = self._plain.bare_edges, (name, self._nodes.notation)
+        if asked not in known:
+            meets = self._nodes[node]
+            if meets.arrays or meets.objects:
+                return self._new_value_row(node, depth)
+            known[asked] = tuple(self._value(meets, BEHIND, depth))
+        return self.edge_rows.add(known[asked])
 
     def _leaf_row(self, node: Node, depth: int) -> int:
         """The row of scalars. Most strings and numbers are any: their nodes hold the same sets, the very objects."""
@@ -431,13 +449,13 @@ class Locals:
     def _listed_key_row(self, listed: Listed, first: int, last: int) -> int:
         """The row before a key that must be one of the names with tags from `first` to `last`."""
         tags = listed.alive
-        first, last = bisect_left(tags, first), bisect_right(tags, last)
-        if first >= last:
+        at, stop = bisect_left(tags, first), bisect_right(tags, last)
+        if at >= stop:
             return self.edge_rows.add([])
-        lex = self._closed_key(listed.plan_index, tags)
-        if last - first < len(tags):
-            lex = self._tries.part(lex, tags[first], tags[last - 1])
-        return self._key_row(lex)
+        if not listed.has_free:
+            lex = self._closed_key(listed.plan_index, tags)
+            return self._key_row(lex if stop - at == len(tags) else self._tries.part(lex, first, last))
+        return self._key_row(self._tries.part(self._open_key(listed.plan_index), first, last))
 
     def _listed_open(self, index: int, plan_index: int) -> int:
         """The row behind an opening brace; lays out all places of the object."""

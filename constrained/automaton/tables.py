@@ -9,7 +9,6 @@ from __future__ import annotations
 import weakref
 from array import array
 from collections.abc import Iterable, Sequence
-from itertools import accumulate
 from typing import Any
 
 import numpy as np
@@ -230,6 +229,10 @@ def _flat(table: Int32) -> memoryview[int]:
     return memoryview(table.reshape(-1))  # type: ignore[arg-type]  # numpy's stubs hide the buffer
 
 
+_BETWEEN = 0xFF  # no byte of UTF-8
+_SEPARATOR = bytes([_BETWEEN])
+
+
 class StringTries:
     """The tries of names and enum values of one grammar, all in one table (columns of `automaton.strings`)."""
 
@@ -238,17 +241,17 @@ class StringTries:
 
     def add(self, tags: Iterable[tuple[str, int]], *, fallback: bool) -> int:
         """Lex id of the root of a new trie of strings with tags; `fallback` lets every other string in (`FREE_TAG`)."""
-        pairs = sorted((text.encode(), tag) for text, tag in tags)
-        flat = b"".join([text for text, _ in pairs])
-        starts = np.array([0, *accumulate([len(text) for text, _ in pairs])], np.int64)
-        numbers = np.array([tag for _, tag in pairs], np.int32)
+        pairs = sorted([(text.encode(), tag) for text, tag in tags])
+        flat = _SEPARATOR.join([text for text, _ in pairs])
+        numbers = np.frombuffer(array("i", [tag for _, tag in pairs] or [0]), np.int32)
         root = self.table.size
         self.table.reserve(len(flat) + 1)
-        self.table.size += _names(np.frombuffer(flat, np.uint8), starts, numbers, int(fallback), root, self.table.array)
+        text = np.frombuffer(flat or bytes(1), np.uint8)
+        self.table.size += _names(text, len(flat), numbers, len(pairs), int(fallback), root, self.table.array)
         return strings.TRIE | root
 
     def part(self, lex: int, first: int, last: int) -> int:
-        """Lex id of a new trie of those strings of the trie at the root `lex` whose tags are from `first` to `last`."""
+        """Lex id of a new trie of those strings of the trie at the root `lex` whose tags are from `first` to `last` alone."""
         root, at = lex & strings.INDEX, self.table.size
         self.table.reserve(self.table.cells[root * strings.TRIE_COLUMNS + strings.END] - root)
         self.table.size += _part(self.table.array, root, first, last, at)
@@ -256,31 +259,34 @@ class StringTries:
 
 
 @kernel
-def _names(flat, starts, numbers, fallback, root, table):  # type: ignore[no-untyped-def]  # numba
-    """Write the trie of sorted strings into a table from row `root` on; returns the number of its nodes."""
-    longest = 0
-    for i in range(len(numbers)):
-        longest = max(longest, starts[i + 1] - starts[i])
-    path = np.zeros(longest + 1, np.int64)
+def _names(flat, size, numbers, count, fallback, root, table):  # type: ignore[no-untyped-def]  # numba
+    """Write the trie of `count` sorted strings into a table from row `root` on; returns the number of its nodes.
+
+    `flat` uint8 [size] are the strings with a `_BETWEEN` after each but the last.
+    """
+    path = np.zeros(size + 1, np.int64)
     _start_name(table, root, 0, 0, fallback)
     path[0] = root
-    node, open_len = root, 0
-    for i in range(len(numbers)):
-        size, common = starts[i + 1] - starts[i], 0
+    node, open_len, before, start = root, 0, 0, 0
+    for i in range(count):
+        stop = start
+        while stop < size and flat[stop] != _BETWEEN:
+            stop += 1
+        length, common = stop - start, 0
         if i > 0:
-            limit = min(size, open_len)
-            while common < limit and flat[starts[i - 1] + common] == flat[starts[i] + common]:
+            limit = min(length, open_len)
+            while common < limit and flat[before + common] == flat[start + common]:
                 common += 1
         for level in range(open_len, common, -1):
             table[path[level], strings.END] = node + 1
-        for level in range(common + 1, size + 1):
+        for level in range(common + 1, length + 1):
             node += 1
-            byte, before = flat[starts[i] + level - 1], table[path[level - 1], strings.UTF8_STATE]
-            state = 0 if before == 0 and byte < 0x80 else strings.UTF8[before, byte]
+            byte, state = flat[start + level - 1], table[path[level - 1], strings.UTF8_STATE]
+            state = 0 if state == 0 and byte < 0x80 else strings.UTF8[state, byte]
             _start_name(table, node, byte, state, fallback)
             path[level] = node
-        table[path[size], strings.TAG] = numbers[i]
-        open_len = size
+        table[path[length], strings.TAG] = numbers[i]
+        open_len, before, start = length, start, stop + 1
     for level in range(open_len, -1, -1):
         table[path[level], strings.END] = node + 1
     return node + 1 - root
@@ -302,6 +308,7 @@ def _part(table, root, first, last, at):  # type: ignore[no-untyped-def]  # numb
             for column in range(strings.TRIE_COLUMNS):
                 table[node, column] = table[root + i, column]
             table[node, strings.END] = at + copied[table[root + i, strings.END] - root]
+            table[node, strings.FALLBACK] = 0
             if tags[i + 1] == tags[i]:
                 table[node, strings.TAG] = strings.NO_TAG
     return copied[size]

@@ -163,6 +163,10 @@ class Nodes:
         self._unmeasured[key] = node
         return node
 
+    def bare_type(self, key: NodeKey) -> str | None:
+        """What type, in what draft, a node asks for that asks for nothing else; None for any other node."""
+        return self._expansion.bare_type(key)
+
     def negated(self, key: NodeKey) -> NodeKey:
         """The complement of a node that is one obligation, or none."""
         with self._lock:

@@ -96,6 +96,6 @@ def test_rows_of_scalars_keep_what_they_stand_for() -> None:
     assert matcher.accept_bytes(json.dumps({**document, "s": "x"}).encode())
     assert grammar.min_bytes == len("{}")  # measured after all were met
     rows = grammar._engine.automaton.locals._leaf_rows
-    assert len(rows) > 40
+    assert len(rows) >= 40
     for parts, (_, node) in rows.items():
         assert parts == (node.literals, *map(id, node.strings), *map(id, node.numbers))
