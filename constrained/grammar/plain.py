@@ -46,7 +46,8 @@ class Plainness:
         self._others: dict[int, bool] = {}
         self._open: set[int] = set()
         self._targets: dict[str, Any] = {}
-        self._measure: Callable[[Subschema], bool]
+        self._measure: Callable[[Subschema], bool] | None = None
+        self._is_proving = False
 
     def asserts_only(self, contents: dict[str, Any], names: frozenset[str]) -> bool:
         """Whether no keyword but `names` asserts anything."""
@@ -58,30 +59,44 @@ class Plainness:
         return len(self.plain) + len(self._others)
 
     def prove(self, measure: Callable[[Subschema], bool], deadline: float) -> bool:
-        """Whether the root is plain, after a look at all that it leads to.
+        """Whether some value meets the root, and all that it leads to is legal.
 
-        `measure` says exactly whether a value meets a subschema that is not plain. Raises `LanguageTimeError` past the deadline
-        (`monotonic`), and whatever `measure` raises.
+        `measure` says exactly whether a value meets a subschema that is not plain; it may ask what `shows` meanwhile. Raises
+        `LanguageTimeError` past the deadline (`monotonic`), and whatever `measure` raises.
         """
-        root = self.document.root.contents
-        if not self._is_open_to_proof or type(root) is not dict:
+        root = self.document.root
+        if not self._is_open_to_proof or type(root.contents) is not dict:
             return False
         self._measure = measure
-        is_plain = self.is_plain((root, None, ()))
+        self._is_proving = True
+        try:
+            return self.is_inhabited((root.contents, None, root)) and self._settle(deadline)
+        finally:
+            self._is_proving = False
+            self._measure = None  # it leads back to what holds this
+
+    def _settle(self, deadline: float) -> bool:
+        """See to those that need no value, but must be legal."""
         queue = self.queue
-        while is_plain:
+        while True:
             if not len(queue) % CLOCK and monotonic() > deadline:
                 raise LanguageTimeError
             if not queue:
-                break
+                return True
             step = queue.pop()
             if not self.is_plain(step):
                 self._is_inhabited(step)
-        del self._measure  # it leads back to what holds this
-        return is_plain
+
+    def shows(self, sub: Subschema) -> bool:
+        """Whether a subschema is plain, without a measure of any; behind the end of `prove`, whether it is known to be."""
+        if id(sub.contents) in self.plain or not self._is_proving:
+            return id(sub.contents) in self.plain
+        place, root = sub.place, self.document.root.place
+        is_here = place.base == root.base and place.dialect == root.dialect and not sub.scope
+        return is_here and self.is_plain((sub.contents, None, sub))
 
     def is_inhabited(self, step: Step) -> bool:
-        """Whether some value meets a subschema; exact."""
+        """Whether some value meets a subschema; exact, but while one is measured."""
         return self.is_plain(step) or self._is_inhabited(step)
 
     def _is_inhabited(self, step: Step) -> bool:
@@ -90,7 +105,12 @@ class Plainness:
             return False
         known = self._others.get(id(contents))
         if known is None:
-            known = self._others[id(contents)] = self._measure(self._subschema(step))
+            measure = self._measure
+            if measure is None:
+                return False
+            self._measure = None
+            known = self._others[id(contents)] = measure(self._subschema(step))
+            self._measure = measure
         return known
 
     def is_plain(self, step: Step) -> bool:
@@ -161,12 +181,14 @@ class Plainness:
     def _subschema(self, step: Step) -> Subschema:
         """The subschema at the end of a way down."""
         way: list[Step] = []
-        here: Step | None = step
-        while here is not None and here[1] is not None:
+        here = step
+        while here[1] is not None:
             way.append(here)
             here = here[1]
-        sub = self.document.root
+        sub = here[2]
+        assert isinstance(sub, Subschema)
         for contents, _, path in reversed(way):
+            assert isinstance(path, tuple)
             if path[0] == "$ref":
                 sub = self.document.refer(sub, "$ref")
             else:

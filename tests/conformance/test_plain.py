@@ -78,13 +78,13 @@ def assert_agree(schema: Any, options: CompileOptions | None = None) -> Nodes | 
 def test_real_schemas(shared_data: Path) -> None:
     with gzip.open(shared_data / "maskbench-dev.jsonl.gz", "rt", encoding="utf-8") as file:
         lines = file.read().strip().split("\n")
-    num_unmeasured = 0
+    num_unexpanded = 0
     for line in random.Random(31).sample(lines, SAMPLE):
         schema = json.loads(line)["schema"]
         assert_agree(schema)
         nodes, _ = compiled(schema, CompileOptions(), lazily=True)
-        num_unmeasured += nodes is not None and not nodes.has(nodes.root)
-    assert num_unmeasured > SAMPLE // 2
+        num_unexpanded += nodes is not None and not nodes.is_expanded(nodes.root)
+    assert num_unexpanded > SAMPLE // 2
 
 
 @pytest.mark.parametrize("draft", DRAFTS)
@@ -157,6 +157,8 @@ def mostly_plain() -> st.SearchStrategy[Any]:
                 "oneOf": st.lists(inner, max_size=2),
                 "allOf": st.lists(inner, max_size=2),
                 "not": inner,
+                "minProperties": counts,
+                "contains": inner,
             }
         )
 
@@ -207,7 +209,7 @@ def test_deep_schemas() -> None:
 
 def test_a_plain_schema_is_not_measured_before_somebody_asks() -> None:
     nodes = Nodes({"type": "object", "properties": {"a": {"type": "string"}}, "required": ["a"]}, CompileOptions())
-    assert not nodes.has(nodes.root)
+    assert not nodes.is_expanded(nodes.root)
     assert nodes.min_len(nodes.root) == len('{"a":""}')
     assert nodes.has(nodes.root)
 
@@ -221,7 +223,7 @@ PARTS = {"base": {"type": "object", "properties": {"b": {}}}, "odd": {"type": "s
 
 
 @pytest.mark.parametrize(
-    ("schema", "is_measured"),
+    ("schema", "is_expanded"),
     [
         ({"type": "object", "properties": {"a": {"$ref": "#"}}}, False),
         ({"type": "array", "items": {"$ref": "#"}}, False),
@@ -240,12 +242,43 @@ PARTS = {"base": {"type": "object", "properties": {"b": {}}}, "odd": {"type": "s
         ({"type": "object", "minProperties": 1}, True),
     ],
 )
-def test_which_roots_are_measured(schema: Any, is_measured: bool) -> None:
+def test_which_roots_are_expanded(schema: Any, is_expanded: bool) -> None:
     nodes = assert_agree(schema)
     assert nodes is not None
     nodes, _ = compiled(schema, CompileOptions(), lazily=True)
     assert nodes is not None
-    assert nodes.has(nodes.root) == is_measured
+    assert nodes.is_expanded(nodes.root) == is_expanded
+
+
+@pytest.mark.parametrize(
+    ("kept", "is_expanded"),
+    [
+        ({"type": "object", "properties": {"c": {"type": "string"}}, "required": ["c"]}, False),
+        ({"$ref": "#/$defs/base"}, False),
+        ({"type": "array", "items": {"$ref": "#"}}, False),
+        ({"type": "array", "items": {"$ref": "#/$defs/odd"}, "minItems": 1}, True),
+        ({"type": "array", "items": {"$ref": "#/$defs/odd"}}, False),
+        ({"type": "object", "properties": {"c": {"$ref": "#/$defs/odd"}}, "required": ["c"]}, True),
+        ({"not": {"type": "string"}}, True),
+    ],
+)
+@pytest.mark.parametrize("required", [[], ["a"]])
+def test_which_members_of_an_expanded_root_are_expanded(kept: Any, is_expanded: bool, required: list[str]) -> None:
+    schema = {"type": "object", "minProperties": 1, "properties": {"a": kept}, "required": required, "$defs": PARTS}
+    assert_agree(schema)
+    nodes, _ = compiled(schema, CompileOptions(), lazily=True)
+    assert nodes is not None
+    [a] = nodes[nodes.root].objects[0].properties.values()
+    assert nodes.is_expanded(nodes.root)
+    assert nodes.is_expanded(a) == is_expanded
+    assert not nodes.is_empty(a)
+
+
+def test_the_parts_of_what_is_expanded_are_legal() -> None:
+    schema: Any = {"minProperties": 1, "properties": {"a": {"type": "object", "properties": {"b": {"minLength": -1}}}}}
+    with pytest.raises(SchemaError, match="minLength") as raised:
+        Nodes(schema, CompileOptions())
+    assert raised.value.pointer == "/properties/a/properties/b"
 
 
 @pytest.mark.parametrize(
