@@ -44,19 +44,18 @@ class Nodes:
     Raises the `SchemaError` family: bad schema, refused keyword, unresolvable reference, fuel, unsatisfiable.
     """
 
-    def __init__(self, schema: Any, options: CompileOptions, *, lazily: bool = True) -> None:
-        """`lazily` False has every node measured at once."""
+    def __init__(self, schema: Any, options: CompileOptions, *, lazily: bool = True, is_own: bool = False) -> None:
+        """`lazily` False has every node measured at once; `is_own` says that nobody else ever changes the schema."""
         self.any_order = options.property_order == "any"
         self.notation = numerals.Notation.of(options)
         self._limits = options.limits
         self.max_key_classes, self.max_alternatives = options.limits.max_key_classes, options.limits.max_alternatives
         self._lock = RLock()
         self._deadline: float | None = monotonic() + options.limits.timeout_s
-        self._compile(schema, options, lazily)
+        self._compile(schema, schema if is_own else _copied(schema), options, lazily)
         self._deadline = None
 
-    def _compile(self, schema: Any, options: CompileOptions, lazily: bool) -> None:
-        copy = _copied(schema)
+    def _compile(self, schema: Any, copy: Any, options: CompileOptions, lazily: bool) -> None:
         if copy is not None and lazily:
             self._begin(copy, options)
             if self._is_proved(options):
