@@ -69,8 +69,9 @@ class Nodes:
         self._expansion = Expansion(schema, options, self.notation)
         self.document = self._expansion.document
         self._plainness: Plainness | None = None
-        # Nodes that are known not to be empty; those that were measured, and those that were expanded alone.
+        # Nodes that are known not to be empty, or to be; those that were measured, and those that were expanded alone.
         self._not_empty: set[NodeKey] = set()
+        self._nothing: set[NodeKey] = set()
         self._nodes: dict[NodeKey, Node] = {}
         self._unmeasured: dict[NodeKey, Node] = {}
         self._plans: dict[object, ObjectPlan] = {}
@@ -84,9 +85,9 @@ class Nodes:
         """Whether the root and all that it leads to is known to be legal, and some value meets the root."""
         plainness = self._plainness = Plainness(self.document, options, self._expansion.formats)
         plain = self._expansion.plain = PlainArms(self.document, plainness)
-        self._not_empty = plain.keys
+        self._not_empty, self._nothing = plain.keys, plain.nothing
         try:
-            is_legal = plainness.prove(lambda sub: not self.is_empty(self.document.key(sub)), self._deadline or inf)
+            is_legal = plainness.prove(lambda sub: not self._is_found_empty(self.document.key(sub)), self._deadline or inf)
         except LanguageTimeError as error:
             raise self._too_late() from error
         except SchemaError as error:
@@ -132,14 +133,19 @@ class Nodes:
         """Whether no value meets a node."""
         if key in self._not_empty:
             return False
+        if key in self._nothing:
+            return True
         found = self._nodes.get(key)
         if found is not None:
             return found.min_len >= INFINITE
         if self._plainness is None or (self._measuring is not None and self._measurer == get_ident()):
             return self.min_len(key) >= INFINITE
-        if self.has_value(key):
-            return False
+        return not self.has_value(key) and self._is_found_empty(key)
+
+    def _is_found_empty(self, key: NodeKey) -> bool:
+        """`is_empty` for a node of which nothing is plain to see."""
         if len(key) == 1 and key[0] > 0 and self.document.subschema(key[0] - 1).contents is False:
+            self._nothing.add(key)
             return True
         with self._lock:
             if key not in self._not_empty and key not in self._nodes:

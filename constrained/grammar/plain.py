@@ -14,10 +14,12 @@ from collections.abc import Callable
 from time import monotonic
 from typing import Any
 
+from constrained.grammar.dialects import DRAFTS
 from constrained.grammar.format_choice import FormatChoice
 from constrained.grammar.language import LanguageTimeError
 from constrained.grammar.plain_checks import asserts_only, questions
 from constrained.grammar.plain_values import Step
+from constrained.grammar.resources import kind_below
 from constrained.grammar.schema import SchemaDocument, Subschema
 from constrained.options import CompileOptions
 
@@ -36,6 +38,7 @@ class Plainness:
         root = document.root
         self.document = document
         self.draft = root.draft
+        self._id_keyword = root.place.dialect.id_keyword
         self.formats = formats
         self.plain: set[int] = set()
         self.named: set[int] = set()
@@ -151,32 +154,35 @@ class Plainness:
     def _find(self, ref: str) -> Any:
         if not ref.startswith("#") or "%" in ref or "~" in ref:
             return None
-        here: Any = self.document.root.contents
+        here, kind, dialect = self.document.root.contents, "schema", self.document.root.place.dialect
         if ref == "#":
             return here
         if not ref.startswith("#/"):
             return None
         for part in ref[2:].split("/"):
-            here = here.get(part)
-            # An id or a dialect of its own on the way: whether it counts depends on what holds it.
-            if type(here) is not dict or "$id" in here or "id" in here or "$schema" in here:
+            if type(here) is not dict or (here is not self.document.root.contents and kind != "holder" and self.is_named(here)):
                 return None
-        return here
+            below = here.get(part)
+            kind, here = kind_below(kind, dialect, part, below), below
+        return here if type(here) is dict and not self.is_named(here) else None
 
     def is_named(self, contents: dict[str, Any]) -> bool:
-        """Whether a subschema has a dialect or a URI of its own."""
-        return "$id" in contents or "$schema" in contents or (self.draft == 4 and "id" in contents)
+        """Whether a subschema has a URI of its own, or a dialect that is not the root's."""
+        return self._id_keyword in contents or ("$schema" in contents and not self._is_alike(contents["$schema"]))
+
+    def _is_alike(self, dialect: Any) -> bool:
+        """Whether a dialect is that of the root."""
+        return type(dialect) is str and DRAFTS.get(dialect.rstrip("#")) == self.draft
 
     def _may_be_named(self, contents: dict[str, Any]) -> bool:
-        """Whether a subschema has neither a dialect nor a strange URI of its own."""
-        keyword = "id" if self.draft == 4 else "$id"
-        if keyword in contents:
-            uri = contents[keyword]
+        """Whether a subschema has neither another dialect nor a strange URI of its own."""
+        if self._id_keyword in contents:
+            uri = contents[self._id_keyword]
             # Of other characters some make what is no URI.
             if type(uri) is not str or not uri.isascii() or "[" in uri or "]" in uri:
                 return False
             self.named.add(id(contents))
-        return "$schema" not in contents
+        return "$schema" not in contents or self._is_alike(contents["$schema"])
 
     def _subschema(self, step: Step) -> Subschema:
         """The subschema at the end of a way down."""
