@@ -25,6 +25,7 @@ from constrained.grammar.check import KeywordReport, SchemaReport, check_schema
 from constrained.grammar.location import Locations, NodeLocation
 from constrained.grammar.nodes import Nodes
 from constrained.grammar.order import property_order
+from constrained.grammar.reading import Text, read
 from constrained.grammar.shortest import Layout, Shortest
 from constrained.guide import Location
 from constrained.matcher import Matcher
@@ -36,6 +37,7 @@ from constrained.tokens.vocabulary import Vocabulary
 
 __all__ = ["CompiledGrammar", "KeywordReport", "SchemaReport", "check_json_schema", "compile_json_schema"]
 
+DEFAULT = CompileOptions()
 FIRST_LOOK = 4096  # states from which on a grammar's memory is measured, each time that they have doubled
 
 
@@ -210,16 +212,22 @@ def _parts_of(rows: VocabularyRows) -> Iterator[Any]:
 
 
 class SchemaGrammar(CompiledGrammar):
-    """The grammar of a JSON Schema."""
+    """The grammar of a JSON Schema, or of the text of one."""
 
-    def __init__(self, schema: Any, vocabulary: Vocabulary, options: CompileOptions) -> None:
-        self.schema = schema
-        self._nodes = Nodes(schema, options)
+    def __init__(self, given: Any, vocabulary: Vocabulary, options: CompileOptions) -> None:
+        self._given = given
+        is_text = isinstance(given, Text)
+        self._nodes = Nodes(read(given) if is_text else given, options, is_own=is_text)
         super().__init__(vocabulary, options)
 
     def _make_engine(self) -> Engine:
         automaton, masks, closings = schema_parts(self._nodes, self.vocabulary, self.options)
         return Engine(automaton, masks, closings, partial(forced_run, automaton, masks), self.vocabulary)
+
+    @cached_property
+    def schema(self) -> Any:
+        """Not what the nodes read: the caller may change it."""
+        return read(self._given) if isinstance(self._given, Text) else self._given
 
     @property
     def source_of(self) -> tuple[str, Any]:
@@ -239,16 +247,16 @@ class SchemaGrammar(CompiledGrammar):
 
 
 def compile_json_schema(schema: Any, vocabulary: Vocabulary, options: CompileOptions | None = None) -> CompiledGrammar:
-    """Compile a JSON Schema (an object or a boolean, as `json.loads` gives it) for a vocabulary.
+    """Compile a JSON Schema (an object or a boolean, as `json.loads` gives it, or the JSON text of one) for a vocabulary.
+
+    From text it is somewhat faster: what others hold is copied, since parts of it are read later.
 
     Raises `SchemaError` and its kin for schemas (each names the JSON Pointer), `OptionError` for options that are not built
     yet, `VocabularyError` where the vocabulary lacks a byte that documents need.
     """
-    chosen = options or CompileOptions()
-    return SchemaGrammar(schema, vocabulary, chosen)
+    return SchemaGrammar(schema, vocabulary, options or DEFAULT)
 
 
 def check_json_schema(schema: Any, options: CompileOptions | None = None) -> SchemaReport:
-    """What becomes of each keyword of a schema, without a vocabulary; never raises for a bad schema."""
-    chosen = options or CompileOptions()
-    return check_schema(schema, chosen)
+    """What becomes of each keyword of a schema (or the text of one), without a vocabulary; never raises for a bad schema."""
+    return check_schema(schema, options or DEFAULT)

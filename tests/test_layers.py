@@ -61,7 +61,7 @@ THIRD_PARTY: dict[str, frozenset[str]] = {
     "constrained.errors": frozenset(),
     "constrained.options": frozenset({"referencing"}),
     "constrained.guide": frozenset(),
-    "constrained.grammar": frozenset({"referencing", "jsonschema_specifications", "lark"}),
+    "constrained.grammar": frozenset({"referencing", "jsonschema_specifications", "lark", "pydantic_core"}),
     "constrained.stream": frozenset(),
     "constrained.client": frozenset({"httpx", "pydantic", "pydantic_core", "websockets"}),
     "constrained": frozenset(),

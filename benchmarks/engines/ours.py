@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -37,7 +36,7 @@ class OurEngine:
 
     def compile(self, schema: str) -> OurGrammar:
         try:
-            return OurGrammar(compile_json_schema(json.loads(schema), self.vocabulary, self.options))
+            return OurGrammar(compile_json_schema(schema, self.vocabulary, self.options))
         except SchemaError as error:
             reason = f"{error.code} {error.keyword}" if error.keyword else error.code
             raise CompileRefusal(reason, error.message) from error

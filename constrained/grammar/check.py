@@ -11,6 +11,7 @@ from constrained.grammar import keywords
 from constrained.grammar.format_choice import FormatChoice
 from constrained.grammar.nodes import Nodes
 from constrained.grammar.order import property_order
+from constrained.grammar.reading import Text, read
 from constrained.grammar.schema import SchemaDocument, Subschema, escape
 from constrained.options import CompileOptions
 
@@ -42,6 +43,7 @@ def check_schema(schema: Any, options: CompileOptions) -> SchemaReport:
     """Report on every keyword, and try the compile of the grammar."""
     reports: list[KeywordReport] = []
     try:
+        schema = read(schema) if isinstance(schema, Text) else schema
         formats = FormatChoice(options)
         document = SchemaDocument(schema, options.registry, nullable=options.nullable)
         for sub in _subschemas(document, document.root):

@@ -1,6 +1,7 @@
 """Emptiness: the length of the shortest text of nodes that are new, as a least fixpoint; then they are trimmed.
 
-A node that no finite text meets stays infinite: it is empty, and whatever leads to it goes.
+A node that no finite text meets stays infinite: it is empty, and whatever leads to it goes. Where only that is asked, any
+length will do, and what is plainly not empty is not gone into.
 """
 
 from __future__ import annotations
@@ -17,16 +18,22 @@ if TYPE_CHECKING:
     from constrained.grammar.nodes import Nodes
 
 
+SOME = 1  # the length of whatever has one, where no more is asked
+
+
 class Measuring:
     """One growth of the nodes: those that are met for the first time, until all are measured.
+
+    `roughly`: until it is known which are empty; all others are `SOME` bytes long.
 
     A node is measured when it is met, children before parents as far as there is no recursion, and again whenever one that
     it has read has become shorter: lengths only shrink, so it ends.
     """
 
-    def __init__(self, nodes: Nodes, make: Callable[[NodeKey], Node]) -> None:
+    def __init__(self, nodes: Nodes, make: Callable[[NodeKey], Node], *, roughly: bool) -> None:
         self._nodes = nodes
         self._make = make
+        self._roughly = roughly
         self.fresh: dict[NodeKey, Node] = {}
         self._readers: dict[NodeKey, dict[NodeKey, None]] = {}
         self._reader: NodeKey | None = None
@@ -38,6 +45,8 @@ class Measuring:
         if self._reader is not None:
             self._readers.setdefault(key, {})[self._reader] = None
         node = self.fresh.get(key)
+        if node is None and self._roughly and self._nodes.has_value(key):
+            return SOME
         if node is None:
             self._wanted[key] = None
             return INFINITE
@@ -68,7 +77,7 @@ class Measuring:
         nodes, fresh, queue = self._nodes, self.fresh, self._queue
         while pending:
             key = pending.pop()
-            if key in fresh or nodes.has(key):
+            if key in fresh or nodes.has(key) or (self._roughly and nodes.has_value(key)):
                 continue
             node = fresh[key] = self._make(key)
             if node.min_len >= INFINITE:
@@ -82,6 +91,8 @@ class Measuring:
             node = self.fresh[key]
             self._reader = key
             length = self._measured(node)
+            if self._roughly and length < INFINITE:
+                length = SOME
             if length < node.min_len:
                 node.min_len = length
                 for reader in readers.get(key, ()):

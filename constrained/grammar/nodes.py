@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import marshal
 from dataclasses import replace
-from itertools import islice
 from math import inf
 from threading import RLock, get_ident
 from time import monotonic
@@ -45,19 +44,18 @@ class Nodes:
     Raises the `SchemaError` family: bad schema, refused keyword, unresolvable reference, fuel, unsatisfiable.
     """
 
-    def __init__(self, schema: Any, options: CompileOptions, *, lazily: bool = True) -> None:
-        """`lazily` False has every node measured at once."""
+    def __init__(self, schema: Any, options: CompileOptions, *, lazily: bool = True, is_own: bool = False) -> None:
+        """`lazily` False has every node measured at once; `is_own` says that nobody else ever changes the schema."""
         self.any_order = options.property_order == "any"
         self.notation = numerals.Notation.of(options)
         self._limits = options.limits
         self.max_key_classes, self.max_alternatives = options.limits.max_key_classes, options.limits.max_alternatives
         self._lock = RLock()
         self._deadline: float | None = monotonic() + options.limits.timeout_s
-        self._compile(schema, options, lazily)
+        self._compile(schema, schema if is_own else _copied(schema), options, lazily)
         self._deadline = None
 
-    def _compile(self, schema: Any, options: CompileOptions, lazily: bool) -> None:
-        copy = _copied(schema)
+    def _compile(self, schema: Any, copy: Any, options: CompileOptions, lazily: bool) -> None:
         if copy is not None and lazily:
             self._begin(copy, options)
             if self._is_proved(options):
@@ -71,7 +69,9 @@ class Nodes:
         self._expansion = Expansion(schema, options, self.notation)
         self.document = self._expansion.document
         self._plainness: Plainness | None = None
-        self._plain_keys: set[NodeKey] = set()
+        # Nodes that are known not to be empty, or to be; those that were measured, and those that were expanded alone.
+        self._not_empty: set[NodeKey] = set()
+        self._nothing: set[NodeKey] = set()
         self._nodes: dict[NodeKey, Node] = {}
         self._unmeasured: dict[NodeKey, Node] = {}
         self._plans: dict[object, ObjectPlan] = {}
@@ -82,12 +82,12 @@ class Nodes:
         self.root = self.document.key(self.document.root)
 
     def _is_proved(self, options: CompileOptions) -> bool:
-        """Whether the root is plain, and all that it leads to is plain or measured."""
+        """Whether the root and all that it leads to is known to be legal, and some value meets the root."""
         plainness = self._plainness = Plainness(self.document, options, self._expansion.formats)
         plain = self._expansion.plain = PlainArms(self.document, plainness)
-        self._plain_keys = plain.keys
+        self._not_empty, self._nothing = plain.keys, plain.nothing
         try:
-            is_plain = plainness.prove(lambda sub: not self.is_empty(self.document.key(sub)), self._deadline or inf)
+            is_legal = plainness.prove(lambda sub: not self._is_found_empty(self.document.key(sub)), self._deadline or inf)
         except LanguageTimeError as error:
             raise self._too_late() from error
         except SchemaError as error:
@@ -95,27 +95,29 @@ class Nodes:
                 raise
             return False  # the exact way meets faults in an order of its own
         # A subschema may get two nodes: one below a plain one, one below what was measured.
-        return is_plain and 2 * (plainness.num_subschemas + len(self._nodes)) <= self._limits.max_nodes
+        num_nodes = plainness.num_subschemas + len(self._nodes) + len(self._unmeasured)
+        return is_legal and 2 * num_nodes <= self._limits.max_nodes
 
     def __getitem__(self, key: NodeKey) -> Node:
-        """The node of `key`; one that was not met before is expanded.
-
-        Unless it is plain, it is measured and trimmed, with all that it leads to.
-        """
+        """The node of `key`; one that was not met before is expanded, and trimmed unless it is plain."""
         found = self._nodes.get(key) or self._unmeasured.get(key)
         if found is None and self._measuring is not None and self._measurer == get_ident():
             found = self._measuring.fresh.get(key)
         if found is None:
             with self._lock:
-                is_plain = not self.is_empty(key) and key in self._plain_keys
+                has_value = not self.is_empty(key) and key in self._not_empty
                 found = self._nodes.get(key) or self._unmeasured.get(key)
                 if found is None:
-                    found = self._expand(key) if is_plain else self._add(key)
+                    found = self._expand(key) if has_value else self._add(key)
         return found
 
     def has(self, key: NodeKey) -> bool:
         """Whether the node was measured before."""
         return key in self._nodes
+
+    def is_expanded(self, key: NodeKey) -> bool:
+        """Whether the node was expanded before."""
+        return key in self._nodes or key in self._unmeasured
 
     def min_len(self, key: NodeKey) -> int:
         """Bytes of the shortest text of a node's values; INFINITE where it is empty."""
@@ -129,23 +131,41 @@ class Nodes:
 
     def is_empty(self, key: NodeKey) -> bool:
         """Whether no value meets a node."""
-        if key in self._plain_keys:
+        if key in self._not_empty:
             return False
+        if key in self._nothing:
+            return True
         found = self._nodes.get(key)
         if found is not None:
             return found.min_len >= INFINITE
-        if self._plainness is not None and len(key) == 1 and key[0] > 0:
-            contents = self.document.subschema(key[0] - 1).contents
-            if id(contents) in self._plainness.plain:
-                self._plain_keys.add(key)
-                return False
-            if contents is False:
-                return True
-        return self.min_len(key) >= INFINITE
+        if self._plainness is None or (self._measuring is not None and self._measurer == get_ident()):
+            return self.min_len(key) >= INFINITE
+        return not self.has_value(key) and self._is_found_empty(key)
+
+    def _is_found_empty(self, key: NodeKey) -> bool:
+        """`is_empty` for a node of which nothing is plain to see."""
+        if len(key) == 1 and key[0] > 0 and self.document.subschema(key[0] - 1).contents is False:
+            self._nothing.add(key)
+            return True
+        with self._lock:
+            if key not in self._not_empty and key not in self._nodes:
+                self._grow(key, roughly=True)
+        return key not in self._not_empty
+
+    def has_value(self, key: NodeKey) -> bool:
+        """Whether it is known, or plain to see, that some value meets a node."""
+        if key in self._not_empty:
+            return True
+        if self._plainness is None or len(key) != 1 or key[0] < 0:
+            return False
+        is_plain = self._plainness.shows(self.document.subschema(key[0] - 1))
+        if is_plain:
+            self._not_empty.add(key)
+        return is_plain
 
     def are_plain(self, keys: list[NodeKey]) -> bool:
         """Whether it is known without a look at each that no node is empty."""
-        return self._plain_keys.issuperset(keys)
+        return self._not_empty.issuperset(keys)
 
     def _expand(self, key: NodeKey) -> Node:
         """A plain node, not measured."""
@@ -318,25 +338,44 @@ class Nodes:
 
     def _add(self, key: NodeKey) -> Node:
         """Expand, measure and trim a node and all that it leads to."""
-        growth = self._measuring = Measuring(self, self._make)
+        self._grow(key)
+        return self._nodes[key]
+
+    def _grow(self, key: NodeKey, *, roughly: bool = False) -> None:
+        """`_add`; or `roughly`, as far as it takes to know which nodes are empty."""
+        growth = self._measuring = Measuring(self, self._make, roughly=roughly)
         self._measurer = get_ident()
-        num_plans, num_array_plans = len(self._plans), len(self._array_plans)
+        plans, array_plans = self._plans, self._array_plans
+        self._plans, self._array_plans = {}, {}  # those that are settled keep lengths
         limit = self._limits.timeout_s if self._deadline is None else self._deadline - monotonic()
         try:
             with time_limit(limit):
                 growth.run(key)
-            self._nodes |= growth.fresh
+            self._keep(growth.fresh, roughly=roughly)
         except LanguageFuelError as error:
             raise FuelError(f"the strings of a pattern or format: {error}", self._expansion.at.pointer) from error
         except LanguageTimeError as error:
             raise self._too_late() from error
         finally:
             self._measurer = self._measuring = None
-            for plan in islice(self._plans.values(), num_plans, None):
+            for plan in self._plans.values():
                 plan.settle()
-            for array_plan in islice(self._array_plans.values(), num_array_plans, None):
+            for array_plan in self._array_plans.values():
                 array_plan.settle()
-        return self._nodes[key]
+            self._plans, self._array_plans = self._plans | plans, self._array_plans | array_plans
+
+    def _keep(self, fresh: dict[NodeKey, Node], *, roughly: bool) -> None:
+        """What a growth came to."""
+        if not roughly:
+            self._nodes |= fresh
+            return
+        for key, node in fresh.items():
+            if node.is_empty:
+                self._nodes[key] = node
+            else:
+                node.min_len = INFINITE
+                self._unmeasured[key] = node
+                self._not_empty.add(key)
 
     def _too_late(self) -> FuelError:
         return FuelError(f"the compile took more than {self._limits.timeout_s} s (timeout_s)", self._expansion.at.pointer)
@@ -345,7 +384,8 @@ class Nodes:
         known = self._unmeasured.get(key)
         if known is not None:
             return known
-        if len(self._nodes) + len(self._measuring.fresh if self._measuring else ()) >= self._limits.max_nodes:
+        fresh = self._measuring.fresh if self._measuring else ()
+        if max(len(self._nodes), len(self._unmeasured)) + len(fresh) >= self._limits.max_nodes:
             raise FuelError(f"more than {self._limits.max_nodes} nodes (max_nodes)", self._expansion.first(key).pointer)
         name = self._expansion.bare_type(key)
         return self._bare(key, name) if name is not None else node_of(key, self._expansion.arms(key))

@@ -14,10 +14,12 @@ from collections.abc import Callable
 from time import monotonic
 from typing import Any
 
+from constrained.grammar.dialects import DRAFTS
 from constrained.grammar.format_choice import FormatChoice
 from constrained.grammar.language import LanguageTimeError
 from constrained.grammar.plain_checks import asserts_only, questions
 from constrained.grammar.plain_values import Step
+from constrained.grammar.resources import kind_below
 from constrained.grammar.schema import SchemaDocument, Subschema
 from constrained.options import CompileOptions
 
@@ -36,6 +38,7 @@ class Plainness:
         root = document.root
         self.document = document
         self.draft = root.draft
+        self._id_keyword = root.place.dialect.id_keyword
         self.formats = formats
         self.plain: set[int] = set()
         self.named: set[int] = set()
@@ -46,7 +49,8 @@ class Plainness:
         self._others: dict[int, bool] = {}
         self._open: set[int] = set()
         self._targets: dict[str, Any] = {}
-        self._measure: Callable[[Subschema], bool]
+        self._measure: Callable[[Subschema], bool] | None = None
+        self._is_proving = False
 
     def asserts_only(self, contents: dict[str, Any], names: frozenset[str]) -> bool:
         """Whether no keyword but `names` asserts anything."""
@@ -58,30 +62,44 @@ class Plainness:
         return len(self.plain) + len(self._others)
 
     def prove(self, measure: Callable[[Subschema], bool], deadline: float) -> bool:
-        """Whether the root is plain, after a look at all that it leads to.
+        """Whether some value meets the root, and all that it leads to is legal.
 
-        `measure` says exactly whether a value meets a subschema that is not plain. Raises `LanguageTimeError` past the deadline
-        (`monotonic`), and whatever `measure` raises.
+        `measure` says exactly whether a value meets a subschema that is not plain; it may ask what `shows` meanwhile. Raises
+        `LanguageTimeError` past the deadline (`monotonic`), and whatever `measure` raises.
         """
-        root = self.document.root.contents
-        if not self._is_open_to_proof or type(root) is not dict:
+        root = self.document.root
+        if not self._is_open_to_proof or type(root.contents) is not dict:
             return False
         self._measure = measure
-        is_plain = self.is_plain((root, None, ()))
+        self._is_proving = True
+        try:
+            return self.is_inhabited((root.contents, None, root)) and self._settle(deadline)
+        finally:
+            self._is_proving = False
+            self._measure = None  # it leads back to what holds this
+
+    def _settle(self, deadline: float) -> bool:
+        """See to those that need no value, but must be legal."""
         queue = self.queue
-        while is_plain:
+        while True:
             if not len(queue) % CLOCK and monotonic() > deadline:
                 raise LanguageTimeError
             if not queue:
-                break
+                return True
             step = queue.pop()
             if not self.is_plain(step):
                 self._is_inhabited(step)
-        del self._measure  # it leads back to what holds this
-        return is_plain
+
+    def shows(self, sub: Subschema) -> bool:
+        """Whether a subschema is plain, without a measure of any; behind the end of `prove`, whether it is known to be."""
+        if id(sub.contents) in self.plain or not self._is_proving:
+            return id(sub.contents) in self.plain
+        place, root = sub.place, self.document.root.place
+        is_here = place.base == root.base and place.dialect == root.dialect and not sub.scope
+        return is_here and self.is_plain((sub.contents, None, sub))
 
     def is_inhabited(self, step: Step) -> bool:
-        """Whether some value meets a subschema; exact."""
+        """Whether some value meets a subschema; exact, but while one is measured."""
         return self.is_plain(step) or self._is_inhabited(step)
 
     def _is_inhabited(self, step: Step) -> bool:
@@ -90,7 +108,12 @@ class Plainness:
             return False
         known = self._others.get(id(contents))
         if known is None:
-            known = self._others[id(contents)] = self._measure(self._subschema(step))
+            measure = self._measure
+            if measure is None:
+                return False
+            self._measure = None
+            known = self._others[id(contents)] = measure(self._subschema(step))
+            self._measure = measure
         return known
 
     def is_plain(self, step: Step) -> bool:
@@ -131,42 +154,47 @@ class Plainness:
     def _find(self, ref: str) -> Any:
         if not ref.startswith("#") or "%" in ref or "~" in ref:
             return None
-        here: Any = self.document.root.contents
+        here, kind, dialect = self.document.root.contents, "schema", self.document.root.place.dialect
         if ref == "#":
             return here
         if not ref.startswith("#/"):
             return None
         for part in ref[2:].split("/"):
-            here = here.get(part)
-            # An id or a dialect of its own on the way: whether it counts depends on what holds it.
-            if type(here) is not dict or "$id" in here or "id" in here or "$schema" in here:
+            if type(here) is not dict or (here is not self.document.root.contents and kind != "holder" and self.is_named(here)):
                 return None
-        return here
+            below = here.get(part)
+            kind, here = kind_below(kind, dialect, part, below), below
+        return here if type(here) is dict and not self.is_named(here) else None
 
     def is_named(self, contents: dict[str, Any]) -> bool:
-        """Whether a subschema has a dialect or a URI of its own."""
-        return "$id" in contents or "$schema" in contents or (self.draft == 4 and "id" in contents)
+        """Whether a subschema has a URI of its own, or a dialect that is not the root's."""
+        return self._id_keyword in contents or ("$schema" in contents and not self._is_alike(contents["$schema"]))
+
+    def _is_alike(self, dialect: Any) -> bool:
+        """Whether a dialect is that of the root."""
+        return type(dialect) is str and DRAFTS.get(dialect.rstrip("#")) == self.draft
 
     def _may_be_named(self, contents: dict[str, Any]) -> bool:
-        """Whether a subschema has neither a dialect nor a strange URI of its own."""
-        keyword = "id" if self.draft == 4 else "$id"
-        if keyword in contents:
-            uri = contents[keyword]
+        """Whether a subschema has neither another dialect nor a strange URI of its own."""
+        if self._id_keyword in contents:
+            uri = contents[self._id_keyword]
             # Of other characters some make what is no URI.
             if type(uri) is not str or not uri.isascii() or "[" in uri or "]" in uri:
                 return False
             self.named.add(id(contents))
-        return "$schema" not in contents
+        return "$schema" not in contents or self._is_alike(contents["$schema"])
 
     def _subschema(self, step: Step) -> Subschema:
         """The subschema at the end of a way down."""
         way: list[Step] = []
-        here: Step | None = step
-        while here is not None and here[1] is not None:
+        here = step
+        while here[1] is not None:
             way.append(here)
             here = here[1]
-        sub = self.document.root
+        sub = here[2]
+        assert isinstance(sub, Subschema)
         for contents, _, path in reversed(way):
+            assert isinstance(path, tuple)
             if path[0] == "$ref":
                 sub = self.document.refer(sub, "$ref")
             else:

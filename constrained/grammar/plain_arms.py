@@ -23,10 +23,14 @@ _NO_LAYERS: tuple[Layer, ...] = ()
 
 
 class PlainArms:
-    """Arms of the plain subschemas of one document; `keys` are the nodes that are known to be plain."""
+    """Arms of the plain subschemas of one document.
+
+    `keys` are the nodes that are known to be plain, `nothing` some that are `false`.
+    """
 
     def __init__(self, document: SchemaDocument, plainness: Plainness) -> None:
         self.keys: set[NodeKey] = {()}
+        self.nothing: set[NodeKey] = set()
         self._known: dict[int, list[Arm]] = {}
         self._document = document
         self._plainness = plainness
@@ -80,9 +84,9 @@ class PlainArms:
         """The obligation to meet a subschema of a member or an item."""
         if contents is True or contents == _NOTHING:
             return ANYTHING
-        if id(contents) in self._plainness.plain and id(contents) not in self._plainness.named:
+        if contents is False or (id(contents) in self._plainness.plain and id(contents) not in self._plainness.named):
             key = (self._document.below(sub, *path, contents=contents) + 1,)
-            self.keys.add(key)
+            (self.keys if contents else self.nothing).add(key)
             return key
         return self._document.key(self._document.child(sub, *path, contents=contents))
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from constrained.grammar import keywords, plain_patterns, plain_unions
 from constrained.grammar.formats import FORMATS
-from constrained.grammar.language import Language
+from constrained.grammar.language import Language, LanguageFuelError
 from constrained.grammar.plain_values import KINDS, LARGEST, Step, are_names, can_be_said, kind_of
 from constrained.grammar.schema import ANNOTATIONS
 from constrained.grammar.string_sets import UNBOUNDED
@@ -127,7 +127,10 @@ def _format(proof: Plainness, contents: dict[str, Any], step: Step) -> bool:
     found = proof.formats.find(name, proof.draft)
     if found is None:
         return True
-    return not any(name in contents for name in _LENGTHS) and _has_string(found.sure)
+    if not any(name in contents for name in _LENGTHS):
+        return _has_string(found.sure)
+    length, least, most = _shortest(found.sure), contents.get("minLength", 0), contents.get("maxLength", UNBOUNDED)
+    return length is not None and type(least) is int and type(most) is int and least <= length <= most
 
 
 @lru_cache(maxsize=2 * len(FORMATS))  # none of them is ever given up
@@ -135,11 +138,20 @@ def _has_string(language: Language) -> bool:
     return not language.is_empty
 
 
+@lru_cache(maxsize=2 * len(FORMATS))
+def _shortest(language: Language) -> int | None:
+    """How many characters the shortest string has, where that is found without a long search."""
+    try:
+        return language.shortest_len()
+    except LanguageFuelError:
+        return None
+
+
 # -- numbers
 
 
 def _range(proof: Plainness, contents: dict[str, Any], step: Step) -> bool:
-    """Whether a small whole number lies inside all bounds; zero, where it must be a multiple of another number."""
+    """Whether a small whole number lies inside all bounds: a multiple of a whole factor; zero, beside another one."""
     low, high = -LARGEST, LARGEST
     if proof.draft == 4 and ("exclusiveMinimum" in contents or "exclusiveMaximum" in contents):
         return False  # there they are no numbers
@@ -155,9 +167,12 @@ def _range(proof: Plainness, contents: dict[str, Any], step: Step) -> bool:
             if bound is None:
                 return False
             high = min(high, bound - (name != "maximum"))
-    if "multipleOf" in contents and not (_is_factor(contents["multipleOf"]) and low <= 0 <= high):
+    if "multipleOf" not in contents:
+        return low <= high
+    factor = contents["multipleOf"]
+    if not _is_factor(factor):
         return False
-    return low <= high
+    return low <= 0 <= high or (factor == int(factor) and -(-low // int(factor)) * int(factor) <= high)
 
 
 def _whole(value: Any, rounded: Callable[[float], int]) -> int | None:

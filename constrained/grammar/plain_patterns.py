@@ -7,18 +7,21 @@ follows never depends on what was there, and each part has a string. Says nothin
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 from math import prod
 
 MAX_LEN = 500
+MAX_KNOWN = 4096  # patterns that are remembered
 MOST_CHARACTERS = 10_000  # that counts of repetitions may ask for
 _MAX_GROUPS = 3  # inside each other
 
 _ESCAPE = r"\\[dwsDWStnr.\-/\\+*?()\[\]{}|^$]"
 _CHARACTER = r"""[A-Za-z0-9_ \-/:@,#%&=!~'"<>;]"""
 _RANGE = "[a-z]-[a-z]|[A-Z]-[A-Z]|[0-9]-[0-9]"
-# No upper-case escapes: two of them could leave nothing of a negated class. A hyphen stands at the end, or makes a range.
+# No upper-case escapes: two of them could leave nothing of a negated class. A hyphen stands at the end, or makes a range, or
+# stands behind one and before no other hyphen.
 _SINGLE = r"""(?:[A-Za-z0-9_ .:@/,#+*?=!&%~'"<>;()$|{}]|\\[dwstnr.\-/\\+*?()\[\]{}|^$])(?!-[^\]])"""
-_CLASS = rf"\[\^?-?(?:{_RANGE}|{_SINGLE})+-?\]"
+_CLASS = rf"\[\^?-?(?:(?:{_RANGE})(?:-(?![\]\-]))?|{_SINGLE})+-?\]"
 _COUNT = r"(?:[*+?]|\{\d{1,3}(?:,(?:\d{1,4})?)?\})\??"
 _CLASSES, _RANGES = re.compile(_CLASS), re.compile(_RANGE)
 _LOWS = re.compile(r"\{(\d+)")
@@ -42,6 +45,7 @@ _PREFIX = re.compile(r"\^([A-Za-z0-9_\-]*)(?=[A-Za-z0-9_\-.\[(\\$]|$)(?![*?{])")
 _PLAIN = re.compile(rf"\^?{_alternatives(_MAX_GROUPS)}\$?")
 
 
+@lru_cache(MAX_KNOWN)
 def is_plain(pattern: str) -> bool:
     """Whether it is plain that a pattern is legal and matches some string."""
     if len(pattern) > MAX_LEN or _PLAIN.fullmatch(pattern) is None:
@@ -52,6 +56,7 @@ def is_plain(pattern: str) -> bool:
     return all(one[0] <= one[2] for one in ranges) and all(int(low) <= int(high) for low, high in _COUNTS.findall(pattern))
 
 
+@lru_cache(MAX_KNOWN)
 def fits(pattern: str, least: int, most: int) -> bool:
     """Whether it is plain that some string of `least` to `most` characters matches a plain pattern."""
     longest = len(pattern) * prod(int(low) or 1 for low in _LOWS.findall(pattern))  # that a shortest string may be

@@ -5,8 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-# A subschema on the way down: its contents, the one that it was come from (None: the root), and the path from there.
-Step = tuple[Any, "Step | None", tuple[str | int, ...]]
+from constrained.grammar.schema import Subschema
+
+# A subschema on the way down: its contents, the one that it was come from, and the path from there; where the way begins,
+# None and the subschema itself.
+Step = tuple[Any, "Step | None", "tuple[str | int, ...] | Subschema"]
 
 LARGEST = 10**15  # whole numbers up to here have a plain numeral
 

@@ -50,7 +50,20 @@ class Resource:
 
 
 _DIALECTS = {uri: Dialect(draft) for uri, draft in DRAFTS.items()}
-_LATEST = Dialect(2020)
+_LATEST_URI = "https://json-schema.org/draft/2020-12/schema"
+_LATEST = _DIALECTS[_LATEST_URI]
+
+
+def root_of(schema: Any) -> Place | None:
+    """The root of a main document whose dialect is known, and whose URI, if it has one, needs no work; None for any other."""
+    if type(schema) is not dict or "$ref" in schema:
+        return None
+    given = schema.get("$schema", _LATEST_URI)
+    dialect = _DIALECTS.get(given.rstrip("#")) if type(given) is str else None
+    if dialect is None:
+        return None
+    base = schema.get(dialect.id_keyword, "")
+    return Place("", schema, base, dialect) if type(base) is str and "#" not in base else None
 
 
 class Library:
@@ -242,7 +255,7 @@ class Library:
             if step is None:
                 return None
             below = place.below(step, contents=place.contents[step])
-            kind = _next_kind(kind, place, step)
+            kind = kind_below(kind, place.dialect, str(step), place.contents[step])
             place = below
         return self.settle(place)
 
@@ -256,12 +269,14 @@ def _step(contents: Any, part: str) -> str | int | None:
     return int(part) if int(part) < len(contents) else None
 
 
-def _next_kind(kind: str, place: Place, step: str | int) -> str:
+def kind_below(kind: str, dialect: Dialect, step: str, contents: Any) -> str:
     """What stands one step further down: a "schema", a "holder" of schemas, or something "unknown"."""
     if kind != "schema":
         return "schema" if kind == "holder" else "unknown"
-    container = place.dialect.container(str(step), place.contents[step])
-    return {"one": "schema", "list": "holder", "map": "holder", None: "unknown"}[container]
+    return _KINDS[dialect.container(step, contents)]
+
+
+_KINDS = {"one": "schema", "list": "holder", "map": "holder", None: "unknown"}
 
 
 def _document(registry: Registry[Any], uri: str) -> Any:

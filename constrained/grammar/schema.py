@@ -7,13 +7,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping
+from functools import cached_property
 from typing import Any
 
 from referencing import Registry
 
 from constrained.errors import SchemaError
 from constrained.grammar.dialects import Dialect
-from constrained.grammar.resources import Library, Place, escape
+from constrained.grammar.resources import Library, Place, escape, root_of
 from constrained.grammar.shapes import NodeKey
 
 __all__ = ["SchemaDocument", "Scope", "Subschema", "escape"]
@@ -90,8 +91,13 @@ class SchemaDocument:
         self._found: dict[tuple[str, str], Place] = {}
         self._meanings: dict[int, int] = {}
         self._spoken: dict[tuple[str, str, Dialect, Scope], int] = {}
-        self._library = Library(schema, registry if registry is not None else _NO_DOCUMENTS)
-        self.root = self._add(self._library.root, ())
+        self._given = schema, registry if registry is not None else _NO_DOCUMENTS
+        self.root = self._add(root_of(schema) or self._library.root, ())
+
+    @cached_property
+    def _library(self) -> Library:
+        """The documents; most schemas never ask for more than the root."""
+        return Library(*self._given)
 
     def child(self, parent: Subschema, *path: str | int, contents: Any) -> Subschema:
         """The subschema `contents` at `path` below `parent`."""

@@ -30,7 +30,12 @@ def join(a: NodeKey, b: NodeKey) -> NodeKey:
         return b
     if not b:
         return a
-    return tuple(sorted({*a, *b}, key=abs))
+    return tuple(sorted({*a, *b}, key=_rank))
+
+
+def _rank(obligation: int) -> tuple[bool, int]:
+    """What is to be met comes first: its members' order is that of the value."""
+    return obligation < 0, abs(obligation)
 
 
 @dataclass(frozen=True, slots=True)

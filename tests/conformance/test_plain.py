@@ -78,13 +78,13 @@ def assert_agree(schema: Any, options: CompileOptions | None = None) -> Nodes | 
 def test_real_schemas(shared_data: Path) -> None:
     with gzip.open(shared_data / "maskbench-dev.jsonl.gz", "rt", encoding="utf-8") as file:
         lines = file.read().strip().split("\n")
-    num_unmeasured = 0
+    num_unexpanded = 0
     for line in random.Random(31).sample(lines, SAMPLE):
         schema = json.loads(line)["schema"]
         assert_agree(schema)
         nodes, _ = compiled(schema, CompileOptions(), lazily=True)
-        num_unmeasured += nodes is not None and not nodes.has(nodes.root)
-    assert num_unmeasured > SAMPLE // 2
+        num_unexpanded += nodes is not None and not nodes.is_expanded(nodes.root)
+    assert num_unexpanded > SAMPLE // 2
 
 
 @pytest.mark.parametrize("draft", DRAFTS)
@@ -110,7 +110,7 @@ def test_schemas_at_random(seed: int) -> None:
 
 
 def names() -> st.SearchStrategy[str]:
-    return st.sampled_from(["a", "b", "c"])
+    return st.sampled_from(["a", "b", "c", "id", "$id"])
 
 
 def mostly_plain() -> st.SearchStrategy[Any]:
@@ -119,7 +119,8 @@ def mostly_plain() -> st.SearchStrategy[Any]:
     bounds = st.one_of(st.integers(-2, 2), st.sampled_from([0.5, -1e300, 10**15, 10**70, True, "1"]))
     types = ["object", "array", "string", "integer", "number", "boolean", "null", "any", None]
     values = st.lists(st.sampled_from([1, 2, "a", "é", "\ud800", None, True, 0.5, 10**80, [1], {"a": 1}]), max_size=3)
-    refs = st.sampled_from(["#", "#/$defs/one", "#/$defs/two", "#/$defs/three", "#/properties/a", "#one", "other.json", 1])
+    inner_refs = ["#/properties/a", "#/properties/id", "#/$defs/one/properties/id", "#/$defs/one/items", "#/$defs/two/enum"]
+    refs = st.sampled_from(["#", "#/$defs/one", "#/$defs/two", "#/$defs/three", *inner_refs, "#one", "other.json", 1])
     scalars = {
         "type": st.one_of(st.sampled_from(types), st.lists(st.sampled_from(types[:7]), max_size=2)),
         "minLength": counts,
@@ -140,6 +141,7 @@ def mostly_plain() -> st.SearchStrategy[Any]:
         "$ref": refs,
         "$id": st.sampled_from(["#one", "http://localhost/x", 1]),
         "id": st.just("http://localhost/y"),
+        "$schema": st.sampled_from([DRAFTS["draft4"][0], DRAFTS["draft2020-12"][0] + "#", "odd", 1]),
         "title": st.just("t"),
     }
     leaves = st.one_of(st.booleans(), optional(scalars))
@@ -157,6 +159,8 @@ def mostly_plain() -> st.SearchStrategy[Any]:
                 "oneOf": st.lists(inner, max_size=2),
                 "allOf": st.lists(inner, max_size=2),
                 "not": inner,
+                "minProperties": counts,
+                "contains": inner,
             }
         )
 
@@ -207,7 +211,7 @@ def test_deep_schemas() -> None:
 
 def test_a_plain_schema_is_not_measured_before_somebody_asks() -> None:
     nodes = Nodes({"type": "object", "properties": {"a": {"type": "string"}}, "required": ["a"]}, CompileOptions())
-    assert not nodes.has(nodes.root)
+    assert not nodes.is_expanded(nodes.root)
     assert nodes.min_len(nodes.root) == len('{"a":""}')
     assert nodes.has(nodes.root)
 
@@ -221,7 +225,7 @@ PARTS = {"base": {"type": "object", "properties": {"b": {}}}, "odd": {"type": "s
 
 
 @pytest.mark.parametrize(
-    ("schema", "is_measured"),
+    ("schema", "is_expanded"),
     [
         ({"type": "object", "properties": {"a": {"$ref": "#"}}}, False),
         ({"type": "array", "items": {"$ref": "#"}}, False),
@@ -238,18 +242,74 @@ PARTS = {"base": {"type": "object", "properties": {"b": {}}}, "odd": {"type": "s
         ({"allOf": [{"$ref": "#/$defs/base"}, TAGGED[0]], "$defs": PARTS}, False),
         ({"allOf": [{"$ref": "#/$defs/base"}, CLOSED], "$defs": PARTS}, True),
         ({"type": "object", "minProperties": 1}, True),
+        ({"$ref": "#/$defs/odd/properties/id", "$defs": {"odd": {"properties": {"id": {"type": "string"}}}}}, False),
+        ({"$ref": "#/$defs/odd/properties/a", "$defs": {"odd": {"$id": "x:y", "properties": {"a": {"type": "string"}}}}}, True),
+        ({"anyOf": [{"$schema": "https://json-schema.org/draft/2020-12/schema#", "type": "null"}]}, False),
+        ({"anyOf": [{"$schema": "http://json-schema.org/draft-04/schema#", "type": "null"}]}, True),
+        ({"type": "string", "format": "date", "maxLength": 10}, False),
+        ({"type": "string", "format": "date", "maxLength": 9, "$schema": "http://json-schema.org/draft-07/schema"}, True),
+        ({"type": "number", "minimum": 1, "maximum": 5, "multipleOf": 2.0}, False),
+        ({"type": "number", "minimum": 5, "maximum": 7, "multipleOf": 4}, True),
+        ({"type": "number", "minimum": 1, "maximum": 5, "multipleOf": 0.5}, True),
     ],
 )
-def test_which_roots_are_measured(schema: Any, is_measured: bool) -> None:
-    nodes = assert_agree(schema)
-    assert nodes is not None
+def test_which_roots_are_expanded(schema: Any, is_expanded: bool) -> None:
+    assert_agree(schema)
     nodes, _ = compiled(schema, CompileOptions(), lazily=True)
-    assert nodes is not None
-    assert nodes.has(nodes.root) == is_measured
+    if nodes is None:
+        assert is_expanded  # and empty
+    else:
+        assert nodes.is_expanded(nodes.root) == is_expanded
 
 
 @pytest.mark.parametrize(
-    "pattern", ["^$", "^a{0}$", "^a{2}$", "a{2}", "^a", "a$", "^(a|b{3})$", "^a\\\\$", "^[^\\s]?$", "", "^(?:)+$"]
+    ("kept", "is_expanded"),
+    [
+        ({"type": "object", "properties": {"c": {"type": "string"}}, "required": ["c"]}, False),
+        ({"$ref": "#/$defs/base"}, False),
+        ({"type": "array", "items": {"$ref": "#"}}, False),
+        ({"type": "array", "items": {"$ref": "#/$defs/odd"}, "minItems": 1}, True),
+        ({"type": "array", "items": {"$ref": "#/$defs/odd"}}, False),
+        ({"type": "object", "properties": {"c": {"$ref": "#/$defs/odd"}}, "required": ["c"]}, True),
+        ({"not": {"type": "string"}}, True),
+    ],
+)
+@pytest.mark.parametrize("required", [[], ["a"]])
+def test_which_members_of_an_expanded_root_are_expanded(kept: Any, is_expanded: bool, required: list[str]) -> None:
+    schema = {"type": "object", "minProperties": 1, "properties": {"a": kept}, "required": required, "$defs": PARTS}
+    assert_agree(schema)
+    nodes, _ = compiled(schema, CompileOptions(), lazily=True)
+    assert nodes is not None
+    [a] = nodes[nodes.root].objects[0].properties.values()
+    assert nodes.is_expanded(nodes.root)
+    assert nodes.is_expanded(a) == is_expanded
+    assert not nodes.is_empty(a)
+
+
+def test_the_parts_of_what_is_expanded_are_legal() -> None:
+    schema: Any = {"minProperties": 1, "properties": {"a": {"type": "object", "properties": {"b": {"minLength": -1}}}}}
+    with pytest.raises(SchemaError, match="minLength") as raised:
+        Nodes(schema, CompileOptions())
+    assert raised.value.pointer == "/properties/a/properties/b"
+
+
+@pytest.mark.parametrize(
+    "pattern",
+    [
+        "^$",
+        "^a{0}$",
+        "^a{2}$",
+        "a{2}",
+        "^a",
+        "a$",
+        "^(a|b{3})$",
+        "^a\\\\$",
+        "^[^\\s]?$",
+        "",
+        "^(?:)+$",
+        "^[a-z-_.]$",
+        "^[0-9-a-z-]$",
+    ],
 )
 def test_plain_patterns_have_strings_of_the_lengths_that_they_claim(pattern: str) -> None:
     assert is_plain(pattern)
@@ -261,7 +321,8 @@ def test_plain_patterns_have_strings_of_the_lengths_that_they_claim(pattern: str
 
 
 @pytest.mark.parametrize(
-    "pattern", ["(", "[b-a]", "a{2,1}", "[^\\d\\D]", "a^b", "a$b", "(?=a)", "\\1", "*", "[a-\\d]", "a{9999}"]
+    "pattern",
+    ["(", "[b-a]", "a{2,1}", "[^\\d\\D]", "a^b", "a$b", "(?=a)", "\\1", "*", "[a-\\d]", "a{9999}", "[a-z--]", "[a-z-+-9]"],
 )
 def test_other_patterns_are_not_plain(pattern: str) -> None:
     assert not is_plain(pattern)

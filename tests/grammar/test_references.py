@@ -9,6 +9,7 @@ import referencing
 import referencing.jsonschema
 
 from constrained.errors import SchemaError, UnresolvableReferenceError, UnsupportedKeywordError
+from constrained.grammar.resources import Library, root_of
 from tests.grammars import check, grammar_of
 
 
@@ -297,3 +298,23 @@ def test_an_id_that_is_no_uri() -> None:
     with pytest.raises(SchemaError) as caught:
         grammar_of({"properties": {"a": {"$id": 5}}})
     assert (caught.value.pointer, caught.value.keyword) == ("/properties/a", "$id")
+
+
+@pytest.mark.parametrize(
+    ("schema", "is_seen"),
+    [
+        ({}, True),
+        ({"$id": "https://example.com/root", "id": 1}, True),
+        ({"$schema": "http://json-schema.org/draft-04/schema#", "id": "root.json", "$id": 1}, True),
+        ({"$id": "https://example.com/root#"}, False),
+        ({"$id": 1}, False),
+        ({"$schema": "odd"}, False),
+        ({"$id": "x", "$ref": "#/a", "$schema": "http://json-schema.org/draft-07/schema"}, False),
+        (True, False),
+    ],
+)
+def test_the_root_is_seen_without_a_library(schema: Any, is_seen: bool) -> None:
+    found = root_of(schema)
+    assert (found is not None) == is_seen
+    if found is not None:
+        assert found == Library(schema, referencing.Registry()).root
