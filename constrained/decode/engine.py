@@ -11,7 +11,7 @@ import threading
 from collections import deque
 from collections.abc import Callable
 from collections.abc import Sequence as Seq
-from concurrent.futures import Future, wait
+from concurrent.futures import Future
 from time import perf_counter
 from typing import Any
 
@@ -254,7 +254,7 @@ class Engine:
         """All that runs sits out: sleep until one mask is there."""
         thinking = [s.thinking for s in self._scheduler.running if s.thinking is not None]
         if thinking:
-            wait(thinking, return_when="FIRST_COMPLETED")
+            self._stepper.worker.wait_any(thinking)
 
 
 def _drafts_for(work: Work, drafts: list[int]) -> list[int]:

@@ -19,6 +19,7 @@ from constrained.decode.blocks import Copy
 from constrained.decode.cpu_attention import CPU_DTYPES, CpuPagedAttention
 from constrained.decode.crew import Crew
 from constrained.decode.fused import FusedForward, is_fusable
+from constrained.decode.mask_kernels import NO_ROWS, Greedy
 from constrained.decode.torch_attention import TorchPagedAttention
 from constrained.errors import UnsupportedModelError
 
@@ -63,12 +64,15 @@ class ModelRunner:
         bounds = [k["original_max_position_embeddings"] for k in kinds if k.get("rope_type") == "longrope"]
         return min(bounds, default=None)
 
-    def forward(self, spans: Seq[Span], copies: Seq[Copy] = ()) -> Tensor:
-        """Logits [rows that are wanted, vocabulary] in the order of the spans; `copies` of blocks are made first."""
+    def forward(self, spans: Seq[Span], copies: Seq[Copy] = (), greedy: Greedy = NO_ROWS) -> Tensor:
+        """Logits [rows that are wanted, vocabulary] in the order of the spans; `copies` of blocks are made first.
+
+        Our own pass fills in the tokens of `greedy`, as far as it can; any other leaves them.
+        """
         if copies:
             self._backend.copy_blocks(copies)
         batch = pack(spans)
-        return self._run_fused(self._fused, batch) if self._fused is not None else self._run(batch, self._backend)
+        return self._run_fused(self._fused, batch, greedy) if self._fused is not None else self._run(batch, self._backend)
 
     @property
     def is_fused(self) -> bool:
@@ -85,9 +89,9 @@ class ModelRunner:
         self._fused = None
 
     @torch.inference_mode()
-    def _run_fused(self, fused: FusedForward, batch: PackedBatch) -> Tensor:
+    def _run_fused(self, fused: FusedForward, batch: PackedBatch, greedy: Greedy) -> Tensor:
         self.called_layers = list(range(fused.num_layers))
-        return fused.logits(batch)
+        return fused.logits(batch, greedy)
 
     @torch.inference_mode()
     def _run(self, batch: PackedBatch, backend: AttentionBackend) -> Tensor:

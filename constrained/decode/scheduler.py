@@ -16,7 +16,7 @@ paused. What they held stays known as long as memory allows, and is found again 
 from __future__ import annotations
 
 from collections.abc import Sequence as Seq
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from constrained.decode.batch import Span
 from constrained.decode.blocks import BlockManager, Copy
@@ -59,7 +59,7 @@ class Work:
 
     sequence: Sequence
     end: int
-    drafts: list[int] = field(default_factory=list)
+    drafts: Seq[int] = ()
 
     @property
     def samples(self) -> bool:
@@ -71,7 +71,8 @@ class Work:
 
     def span(self) -> Span:
         sequence = self.sequence
-        token_ids = sequence.tokens[sequence.num_computed : self.end] + self.drafts
+        token_ids = sequence.tokens[sequence.num_computed : self.end]
+        token_ids += self.drafts
         return Span(token_ids, sequence.num_computed, sequence.table.blocks, self.num_logits)
 
 
@@ -142,6 +143,8 @@ class Scheduler:
         self._grow_running()
         self._admit()
         decoding = [s for s in self.running if _is_decoding(s) and not s.is_thinking]
+        if len(decoding) == len(self.running) > 0:
+            return Plan([Work(s, len(s.tokens)) for s in decoding], self._copies, len(decoding))
         budget = self.pace.budget(len(decoding)) if decoding else self.pace.idle_budget(self._limits.prefill_idle)
         prefill, spent = self._prefill(budget)
         return Plan([Work(s, len(s.tokens)) for s in decoding] + prefill, self._copies, len(decoding), spent)
@@ -160,12 +163,14 @@ class Scheduler:
         sequence.num_computed = num_tokens
         if was_prefilling and num_tokens >= sequence.usage.prompt_tokens:
             self._blocks.register_tail(sequence.table, sequence.tokens, num_tokens)
-        else:
+        elif (sequence.table.num_known + 1) * self._blocks.block_len <= num_tokens:
             self._blocks.register(sequence.table, sequence.tokens, num_tokens)
 
     def _grow_running(self) -> None:
         """Give each running sequence room for its next tokens; the first of the order is served first."""
-        for sequence in sorted(self.running, key=_turn):
+        block_len = self._blocks.block_len
+        short = [s for s in self.running if len(s.tokens) > len(s.table.blocks) * block_len]
+        for sequence in sorted(short, key=_turn):
             while sequence in self.running and not self._blocks.grow(sequence.table, len(sequence.tokens)):
                 self._preempt(max(self.running, key=_turn))
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from concurrent.futures import Future
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
@@ -61,6 +60,14 @@ class GrammarLike(Protocol):
     def matcher(self) -> MatcherLike: ...
 
 
+class ThinkingLike(Protocol):
+    """Work on a sequence's masks that is under way on another thread."""
+
+    def done(self) -> bool: ...
+
+    def wait(self) -> None: ...
+
+
 @dataclass(slots=True, eq=False)
 class Sequence:
     """`tokens` are what the model sees, prompt and output; the KV cache holds the first `num_computed` of them, in `table`.
@@ -83,7 +90,7 @@ class Sequence:
     tokens_to_end: int | None = None
     table: BlockTable = field(default_factory=BlockTable)
     usage: Usage = field(default_factory=Usage)
-    thinking: Future[Any] | None = None
+    thinking: ThinkingLike | None = None
     arrival: int = 0
     num_overtaken: int = 0
     was_admitted: bool = False

@@ -39,9 +39,7 @@ class TorchPagedAttention:
 
     def begin(self, batch: PackedBatch) -> None:
         counts = np.diff(batch.row_starts)
-        sequence_of = np.repeat(np.arange(batch.num_sequences), counts)
-        blocks = batch.tables[sequence_of, batch.positions // self._block_len]
-        self._slots = self._to_device(blocks * self._block_len + batch.positions % self._block_len)  # [N]
+        self._slots = self._to_device(batch.slots)
         single = np.flatnonzero(counts == 1)
         self._spans = [
             (int(batch.row_starts[i]), int(batch.row_starts[i + 1]), int(batch.ends[i]), self._to_device(batch.tables[i]))

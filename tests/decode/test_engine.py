@@ -252,7 +252,7 @@ def test_a_forward_pass_that_raises_fails_its_sequences_and_leaves_no_slot_behin
         async with engine(tiny) as e:
             runner = e._engine._runner
             forward = runner.forward
-            runner.forward = lambda spans, copies: 1 / 0
+            runner.forward = lambda *_: 1 / 0
             failed = await read_all([e.submit(p, SamplingParams(), ArrayGrammar(tiny.vocabulary)) for p in PROMPTS])
             runner.forward = forward
             assert e.stats().free_blocks == e.stats().total_blocks
