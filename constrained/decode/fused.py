@@ -70,23 +70,23 @@ class FusedForward:
         self._run = 0
         self._team = Team(torch.get_num_threads())
         self._buffers = self._rows = self._allocate(0)
+        self._logits = torch.empty(0, self._widths[2], dtype=self._dtype)
 
     @property
     def num_layers(self) -> int:
         return len(self._cache.windows)
 
     def logits(self, batch: PackedBatch, greedy: Greedy = NO_ROWS) -> Tensor:
-        """[rows that are wanted, vocabulary]; the tokens of `greedy` are found as far as its slots are known by then."""
+        """[rows that are wanted, vocabulary], until the next call; `greedy` gets its tokens as far as its slots are known."""
         self._backend.begin(batch)
         cos, sin, turns = self._turns.of(batch)
         step = Step(batch.token_ids, batch.slots, cos, sin, turns, self._backend.pieces, batch.tables, batch.logit_rows)
-        logits = torch.empty(len(batch.logit_rows), self._widths[2], dtype=self._dtype)
-        buffers = self._room(batch.num_rows, len(batch.logit_rows))._replace(logits=self._view(logits))
+        buffers = self._room(batch.num_rows, len(batch.logit_rows))
         self._run = self._run % LAST_RUN + 1
         start_run(self._parts, self._run)
         rest = greedy, self._eps, self._shift, self._parts, self._run
         self._team.run(run_step, self._weights, self._cache, step, buffers, *rest)
-        return logits
+        return self._logits[: len(batch.logit_rows)]
 
     def close(self) -> None:
         self._team.close()
@@ -97,8 +97,11 @@ class FusedForward:
             return self._rows
         if num_rows > len(self._buffers.residual):
             self._buffers = self._allocate(max(num_rows, 2 * len(self._buffers.residual)))
+        if num_wanted > len(self._logits):
+            self._logits = torch.empty(num_wanted, self._widths[2], dtype=self._dtype)
         rows = Buffers._make(buffer[:num_rows] for buffer in self._buffers)
-        self._rows = rows._replace(wanted=self._buffers.wanted[:num_wanted])
+        wanted, logits = self._buffers.wanted[:num_wanted], self._view(self._logits)[:num_wanted]
+        self._rows = rows._replace(wanted=wanted, logits=logits)
         return self._rows
 
     def _allocate(self, num_rows: int) -> Buffers:

@@ -67,6 +67,7 @@ class ModelRunner:
     def forward(self, spans: Seq[Span], copies: Seq[Copy] = (), greedy: Greedy = NO_ROWS) -> Tensor:
         """Logits [rows that are wanted, vocabulary] in the order of the spans; `copies` of blocks are made first.
 
+        They hold until the next call, which may write into the same memory.
         Our own pass fills in the tokens of `greedy`, as far as it can; any other leaves them.
         """
         if copies:
