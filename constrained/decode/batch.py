@@ -53,6 +53,11 @@ class PackedBatch:
         return len(self.token_ids)
 
     @property
+    def is_decode(self) -> bool:
+        """Whether every sequence feeds one token and wants its logits."""
+        return self.num_rows == self.num_sequences == len(self.logit_rows)
+
+    @property
     def num_sequences(self) -> int:
         return len(self.ends)
 

@@ -114,7 +114,7 @@ class ChoiceWorker:
             for i, sequence in enumerate(asked.sequences):
                 if sequence.matcher is not None:
                     asked.put(i, _choices(sequence, asked.drafts[i]))
-            if asked.greedy is not None:
+            if asked.greedy is not None and len(asked.greedy.slots):
                 self._announce(asked, asked.greedy)
             self.busy_ms += (time.perf_counter() - started) * 1e3
 

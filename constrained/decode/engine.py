@@ -41,7 +41,7 @@ class Engine:
         self.options = options or EngineOptions()
         limits = self.options.limits
         self._runner = ModelRunner(model.hf, model.name, self.options.kv_bytes, limits.max_running * model.context_len)
-        prepare(self._runner, self.options)
+        prepare(self._runner, self.options, model.context_len)
         self._blocks = BlockManager(self._runner.num_blocks, self._runner.block_len, self.options.prefix_caching)
         self.max_len = min(model.context_len, self._blocks.capacity, self._runner.max_positions or model.context_len)
         self._scheduler = Scheduler(self._blocks, limits)

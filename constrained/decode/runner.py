@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Sequence as Seq
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor
@@ -19,6 +19,7 @@ from constrained.decode.blocks import Copy
 from constrained.decode.cpu_attention import CPU_DTYPES, CpuPagedAttention
 from constrained.decode.crew import Crew
 from constrained.decode.fused import FusedForward, is_fusable
+from constrained.decode.graphs import DecodeGraphs, Recorder, StaticStep, sizes_up_to, widths_up_to
 from constrained.decode.mask_kernels import NO_ROWS, Greedy
 from constrained.decode.torch_attention import TorchPagedAttention
 from constrained.errors import UnsupportedModelError
@@ -33,12 +34,13 @@ _FEWEST_BLOCKS = 4
 class ModelRunner:
     """Owns the KV memory of `num_blocks` blocks of `block_len` tokens and switches the model to our attention.
 
-    With `kv_bytes` the number of blocks follows from it; `max_tokens` bounds it where fewer would do.
+    With `kv_bytes` the number of blocks follows from it; `max_tokens` bounds it where fewer would do. `portable`: take the
+    attention of other devices on a CPU too.
     """
 
     block_len = BLOCK_LEN
 
-    def __init__(self, model: PreTrainedModel, name: str, kv_bytes: int, max_tokens: int) -> None:
+    def __init__(self, model: PreTrainedModel, name: str, kv_bytes: int, max_tokens: int, *, portable: bool = False) -> None:
         self.model = model
         self.name = name
         self.device = model.device
@@ -49,8 +51,10 @@ class ModelRunner:
         self.recorder = self._probe()
         block_bytes = sum(_token_bytes(shape, self.dtype) for shape in self.recorder.layers.values()) * BLOCK_LEN
         self.num_blocks = max(_FEWEST_BLOCKS, min(kv_bytes // block_bytes, -(-max_tokens // BLOCK_LEN)))
-        self._backend = self._make_backend(self.recorder.layers)
+        self._backend = self._make_backend(self.recorder.layers, portable)
         self._fused: FusedForward | None = None
+        self.graphs: DecodeGraphs | None = None
+        self._static_layers: list[int] = []
 
     @property
     def max_positions(self) -> int | None:
@@ -73,7 +77,10 @@ class ModelRunner:
         if copies:
             self._backend.copy_blocks(copies)
         batch = pack(spans)
-        return self._run_fused(self._fused, batch, greedy) if self._fused is not None else self._run(batch, self._backend)
+        if self._fused is not None:
+            return self._run_fused(self._fused, batch, greedy)
+        replayed = self._replay(self.graphs, batch) if self.graphs is not None else None
+        return replayed if replayed is not None else self._run(batch, self._backend)
 
     @property
     def is_fused(self) -> bool:
@@ -88,6 +95,45 @@ class ModelRunner:
         if self._fused is not None:
             self._fused.close()
         self._fused = None
+
+    @property
+    def reads_in_place(self) -> bool:
+        """Whether decode attention is a kernel of the device's own."""
+        return isinstance(self._backend, TorchPagedAttention) and self._backend.reads_in_place
+
+    def gather(self) -> None:
+        """Compute decode attention in plain torch from now on."""
+        if isinstance(self._backend, TorchPagedAttention):
+            self._backend.gather()
+
+    @torch.inference_mode()
+    def record(self, recorder: Recorder, most_rows: int, max_len: int) -> None:
+        """Replay decode steps of up to `most_rows` sequences from now on, as long as none has more than `max_len` tokens."""
+        if not isinstance(self._backend, TorchPagedAttention):
+            return
+        num_blocks = min(self.num_blocks, -(-max_len // BLOCK_LEN))
+        widths = [num_blocks] if self.reads_in_place else widths_up_to(num_blocks)
+        sizes = sizes_up_to(most_rows)
+        self.graphs = DecodeGraphs(self._compute_static, recorder, sizes, widths, self._backend.scratch_block)
+        self.graphs.record_all()
+
+    def stop_replaying(self) -> None:
+        self.graphs = None
+
+    def _compute_static(self, step: StaticStep) -> Tensor:
+        """Logits of all rows."""
+        backend: Any = self._backend
+        backend.begin_static(step)
+        with active(backend) as self._static_layers:
+            out = self.model(input_ids=step.token_ids[None], position_ids=step.positions[None], use_cache=False)
+        logits: Tensor = out.logits[0]
+        return logits
+
+    @torch.inference_mode()
+    def _replay(self, graphs: DecodeGraphs, batch: PackedBatch) -> Tensor | None:
+        logits = graphs.logits(batch)
+        self.called_layers = self._static_layers
+        return logits
 
     @torch.inference_mode()
     def _run_fused(self, fused: FusedForward, batch: PackedBatch, greedy: Greedy) -> Tensor:
@@ -112,6 +158,7 @@ class ModelRunner:
     def close(self) -> None:
         """Give the model its own attention back: it can run without an engine again."""
         self.unfuse()
+        self.stop_replaying()
         self._crew.close()
         self.model.set_attn_implementation(self._own_attention)
 
@@ -131,8 +178,8 @@ class ModelRunner:
     def refusal(self, reason: str) -> UnsupportedModelError:
         return UnsupportedModelError(f"the model {self.name} ({type(self.model).__name__}) cannot be served: {reason}")
 
-    def _make_backend(self, shapes: dict[int, LayerShape]) -> AttentionBackend:
-        if self.device.type == "cpu" and self.dtype in CPU_DTYPES:
+    def _make_backend(self, shapes: dict[int, LayerShape], portable: bool) -> AttentionBackend:
+        if self.device.type == "cpu" and self.dtype in CPU_DTYPES and not portable:
             return CpuPagedAttention(shapes, self.num_blocks, self.dtype)
         return TorchPagedAttention(shapes, self.num_blocks, BLOCK_LEN, self.dtype, self.device)
 
