@@ -18,8 +18,8 @@ from typing import cast
 import numpy as np
 
 from constrained.decode.advance import must_close
-from constrained.decode.mask_kernels import Greedy, announce
-from constrained.decode.rows import RowTable
+from constrained.decode.mask_kernels import NO_ROWS, UNKNOWN, announce, greedy_rows
+from constrained.decode.rows import ALL_TOKENS, RowTable
 from constrained.decode.sequence import MaskRowLike, Sequence, ThinkingLike
 from constrained.errors import InternalError
 
@@ -38,16 +38,30 @@ _FREE: list[Choice] = [None]
 
 
 class Asked:
-    """The choices of one step's sequences, in order: None until they are there. `progress` tells of each that comes."""
+    """The choices of one step's sequences, in order: None until they are there. `progress` tells of each that comes.
 
-    def __init__(self, sequences: Seq[Sequence], drafts: Seq[Seq[int]], progress: Condition, greedy: Greedy | None) -> None:
-        self.sequences, self.drafts, self.greedy = sequences, drafts, greedy
+    `greedy` are the rows that the forward pass may judge.
+    """
+
+    def __init__(self, sequences: Seq[Sequence], drafts: Seq[Seq[int]], progress: Condition) -> None:
+        self.sequences, self.drafts = sequences, drafts
+        self.greedy = NO_ROWS
         self.choices: list[list[Choice] | None] = [
-            None if s.matcher is not None else [None] * (1 + len(guesses)) if guesses else _FREE
-            for s, guesses in zip(sequences, drafts, strict=True)
+            _free_choices(sequence, len(guesses)) if sequence.matcher is None else None
+            for sequence, guesses in zip(sequences, drafts, strict=True)
         ]
         self.num_missing = self.choices.count(None)
         self._progress = progress
+
+    def open_slots(self) -> list[int]:
+        """Of each row of logits, as far as it is known at once: those of greedy text that may be any."""
+        slots = []
+        for sequence, guesses, choices in zip(self.sequences, self.drafts, self.choices, strict=True):
+            if choices is None or not sequence.is_plain_greedy:
+                slots += [UNKNOWN] * (1 + len(guesses))
+            else:
+                slots += [ALL_TOKENS if choice is None else UNKNOWN for choice in choices]
+        return slots
 
     def wait(self, patience_s: float) -> list[list[Choice] | None]:
         """The choices that are there within `patience_s`; None where they are not. Some always are: nothing stands still."""
@@ -89,9 +103,11 @@ class ChoiceWorker:
         self._thread = Thread(target=self._run, name="constrained-masks", daemon=True)
         self._thread.start()
 
-    def start(self, sequences: Seq[Sequence], drafts: Seq[Seq[int]], greedy: Greedy | None = None) -> Asked:
-        """Begin with the choices of each sequence. None of it raises."""
-        asked = Asked(sequences, drafts, self._progress, greedy)
+    def start(self, sequences: Seq[Sequence], drafts: Seq[Seq[int]], *, for_pass: bool = False) -> Asked:
+        """Begin with the choices of each sequence, `for_pass` where the forward pass judges rows. None of it raises."""
+        asked = Asked(sequences, drafts, self._progress)
+        if for_pass:
+            asked.greedy = greedy_rows(self._rows.words, np.array(asked.open_slots(), np.int64))
         if asked.num_missing:
             self._queue.put(asked)
         return asked
@@ -114,27 +130,32 @@ class ChoiceWorker:
             for i, sequence in enumerate(asked.sequences):
                 if sequence.matcher is not None:
                     asked.put(i, _choices(sequence, asked.drafts[i]))
-            if asked.greedy is not None and len(asked.greedy.slots):
-                self._announce(asked, asked.greedy)
+            if asked.greedy is not NO_ROWS:
+                self._announce(asked)
             self.busy_ms += (time.perf_counter() - started) * 1e3
 
-    def _announce(self, asked: Asked, greedy: Greedy) -> None:
+    def _announce(self, asked: Asked) -> None:
         """Tell the forward pass which rows it may judge. One that it is not told is judged afterwards."""
         rows, index = dict[int, MaskRowLike](), 0
         for sequence, choices in zip(asked.sequences, asked.choices, strict=True):
             for i, choice in enumerate(choices or ()):
-                if sequence.matcher is not None and sequence.is_plain_greedy and _is_row(choice):
+                if sequence.is_plain_greedy and _is_row(choice):
                     rows[index + i] = cast(MaskRowLike, choice)
             index += len(choices or ())
         try:
             slots = np.array(self._rows.slots(list(rows.values())), np.int64)
-            announce(greedy.slots, np.array(list(rows), np.int64), slots)
+            announce(asked.greedy.slots, np.array(list(rows), np.int64), slots)
         except Exception:
             _log.exception("mask rows could not be put into the table beside the forward pass")
 
 
 def _is_row(choice: Choice) -> bool:
     return choice is not None and not isinstance(choice, (Closing, Exception))
+
+
+def _free_choices(sequence: Sequence, num_drafts: int) -> list[Choice]:
+    """The choices of text without a grammar."""
+    return [None] * (1 + num_drafts) if num_drafts else _FREE
 
 
 def _choices(sequence: Sequence, drafts: Seq[int]) -> list[Choice]:

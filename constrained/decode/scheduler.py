@@ -143,8 +143,6 @@ class Scheduler:
         self._grow_running()
         self._admit()
         decoding = [s for s in self.running if _is_decoding(s) and not s.is_thinking]
-        if len(decoding) == len(self.running) > 0:
-            return Plan([Work(s, len(s.tokens)) for s in decoding], self._copies, len(decoding))
         budget = self.pace.budget(len(decoding)) if decoding else self.pace.idle_budget(self._limits.prefill_idle)
         prefill, spent = self._prefill(budget)
         return Plan([Work(s, len(s.tokens)) for s in decoding] + prefill, self._copies, len(decoding), spent)

@@ -10,16 +10,15 @@ from collections.abc import Iterable
 from collections.abc import Sequence as Seq
 from dataclasses import dataclass
 
-import numpy as np
 from torch import Tensor
 
 from constrained.decode.advance import advance, jump
 from constrained.decode.choices import Asked, Choice, ChoiceWorker, Closing
 from constrained.decode.decisions import LogitRow, RowDecider, certain_logprob
-from constrained.decode.mask_kernels import NO_ROWS, UNJUDGED, UNKNOWN, Greedy, greedy_rows
+from constrained.decode.mask_kernels import UNJUDGED
 from constrained.decode.options import EngineOptions, ServedModel
 from constrained.decode.request import Chunk, FinishReason, TokenLogprob
-from constrained.decode.rows import ALL_TOKENS, RowTable
+from constrained.decode.rows import RowTable
 from constrained.decode.runner import ModelRunner
 from constrained.decode.sampler import Sampler
 from constrained.decode.scheduler import Plan, Scheduler, Work
@@ -71,10 +70,10 @@ class Stepper:
     def run(self, plan: Plan) -> None:
         """Compute, decide, move on."""
         sampling = [w for w in plan.work if w.samples]
-        greedy = self._greedy(sampling)
-        asked = self.worker.start([w.sequence for w in sampling], [w.drafts for w in sampling], greedy)
+        is_fused = self._runner.is_fused
+        asked = self.worker.start([w.sequence for w in sampling], [w.drafts for w in sampling], for_pass=is_fused)
         try:
-            logits = self._runner.forward([w.span() for w in plan.work], plan.copies, greedy)
+            logits = self._runner.forward([w.span() for w in plan.work], plan.copies, asked.greedy)
         except Exception as error:
             _log.exception("a forward pass of %d sequences failed", len(plan.work))
             for w in plan.work:
@@ -84,7 +83,7 @@ class Stepper:
         choices = asked.wait(self._patience_s)
         self.clock.lap("mask_wait_ms")
         self._count(plan.work)
-        rows = self._rows_of(sampling, choices, asked, greedy.tokens.tolist())
+        rows = self._rows_of(sampling, choices, asked)
         self.decider.decide(logits, [row for each in rows for row in each])
         self.clock.lap("sample_ms")
         self._move_on(logits, [self._take(w, each) for w, each in zip(sampling, rows, strict=True) if each])
@@ -117,23 +116,10 @@ class Stepper:
             if not w.samples:
                 self._scheduler.computed(w.sequence, w.end)
 
-    def _greedy(self, sampling: list[Work]) -> Greedy:
-        """Where the forward pass finds tokens itself: rows of free text at once, those of grammars when they are known."""
-        if not self._runner.is_fused:
-            return NO_ROWS
-        slots = []
-        for w in sampling:
-            sequence = w.sequence
-            is_open = sequence.matcher is None and sequence.is_plain_greedy
-            slots += [ALL_TOKENS if is_open else UNKNOWN] * (1 + len(w.drafts))
-        return greedy_rows(self.rows.words, np.array(slots, np.int64))
-
-    def _rows_of(
-        self, sampling: list[Work], choices: list[list[Choice] | None], asked: Asked, tokens: list[int]
-    ) -> list[list[LogitRow]]:
+    def _rows_of(self, sampling: list[Work], choices: list[list[Choice] | None], asked: Asked) -> list[list[LogitRow]]:
         """The rows of each sequence; none where its masks are late: its last token is then computed once more."""
         rows: list[list[LogitRow]] = []
-        tokens = tokens or [UNJUDGED] * sum(w.num_logits for w in sampling)
+        tokens = asked.greedy.tokens.tolist() or [UNJUDGED] * sum(w.num_logits for w in sampling)
         index = 0
         for i, w in enumerate(sampling):
             options, drafts = choices[i], w.drafts

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 import torch
 from torch import Tensor
+from torch._subclasses.fake_tensor import DataDependentOutputException, FakeTensorMode
 
 from constrained.decode import preparation
 from constrained.decode.attention_kernels import BLOCK_LEN
@@ -188,6 +189,19 @@ def test_a_step_is_replayed_from_memory_that_never_moves() -> None:
 
 def decode(rows: list[tuple[int, int, list[int]]]) -> PackedBatch:
     return pack([Span([token], position, blocks, 1) for token, position, blocks in rows])
+
+
+@pytest.mark.parametrize("config", CONFIGS.values(), ids=CONFIGS)
+def test_a_step_asks_nothing_of_the_host(config: Any) -> None:
+    """Tensors without contents go through: no shape, loop or branch hangs on numbers that only the device knows."""
+    runner = ModelRunner(random_model(config, torch.bfloat16), "tiny", 1 << 22, 2048, portable=True)
+    numbers = [torch.ones(4, dtype=torch.int64) for _ in range(4)]
+    step = StaticStep(*numbers, torch.zeros(4, 8, dtype=torch.int64))
+    with torch.inference_mode(), FakeTensorMode(allow_non_fake_inputs=True) as mode:
+        logits = runner._compute_static(step)
+        with pytest.raises(DataDependentOutputException):
+            mode.from_tensor(step.ends).tolist()
+    assert logits.shape[0] == 4
 
 
 def test_an_engine_over_recorded_steps_gives_the_same_documents(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -78,15 +78,16 @@ def test_the_worker_announces_plain_greedy_rows_of_grammars_alone() -> None:
     closing.max_tokens = 3
     asked = [sequence(None), sequence(grammar), sequence(grammar, temperature=1.0), broken, closing, sequence(grammar)]
     drafts = [[], [ord("["), ord("1")], [], [], [], []]
-    greedy = greedy_rows(table.words, np.full(8, UNKNOWN, np.int64))
-    choices = worker.start(asked, drafts, greedy).wait(60)
+    started = worker.start(asked, drafts, for_pass=True)
+    choices, greedy = started.wait(60), started.greedy
     worker.close()
     rows = [row.id for row in choices[1] or ()]
     assert isinstance((choices[3] or [None])[0], ZeroDivisionError)
     assert choices[4] == [Closing(ord("["))]
     [first] = table.slots([grammar.matcher().mask_row()])
     assert len(rows) == 3
-    assert greedy.slots[0] == greedy.slots[4] == greedy.slots[5] == greedy.slots[6] == UNKNOWN
+    assert greedy.slots[0] == ALL_TOKENS
+    assert greedy.slots[4] == greedy.slots[5] == greedy.slots[6] == UNKNOWN
     assert greedy.slots[1] == greedy.slots[7] == first
     assert len(set(greedy.slots[1:4].tolist())) == 3
 
