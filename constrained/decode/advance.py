@@ -72,9 +72,10 @@ def _force(sequence: Sequence, matcher: MatcherLike) -> list[int]:
 
 def must_close(sequence: Sequence, matcher: MatcherLike) -> bool:
     """Whether only the shortest completion is left, by the budget or by the time limit."""
-    if sequence.tokens_to_end is None:
-        sequence.tokens_to_end = matcher.min_tokens_to_end
-    return sequence.tokens_to_end >= sequence.remaining or sequence.is_late
+    to_end = sequence.tokens_to_end
+    if to_end is None:
+        to_end = sequence.tokens_to_end = matcher.min_tokens_to_end
+    return to_end >= sequence.max_tokens - sequence.num_output or sequence.is_late
 
 
 def _accept(sequence: Sequence, matcher: MatcherLike, token_id: int, is_closing: bool) -> int:

@@ -140,9 +140,10 @@ class Engine:
 
     def _run(self) -> None:
         try:
-            while self._await_work():
-                self.step()
-                self._flush()
+            with self._runner.on_device():
+                while self._await_work():
+                    self.step()
+                    self._flush()
         except BaseException as error:
             _log.exception("the engine's thread died")
             self._death = error

@@ -25,6 +25,11 @@ _log = logging.getLogger(__name__)
 
 def prepare(runner: ModelRunner, options: EngineOptions, context_len: int) -> None:
     """Make the runner ready to compute, as fast as it may. Raises `UnsupportedModelError` where no way is exact."""
+    with runner.on_device():
+        _prepare(runner, options, context_len)
+
+
+def _prepare(runner: ModelRunner, options: EngineOptions, context_len: int) -> None:
     if options.fuse:
         try:
             check_model(runner, lambda _: runner.fuse())

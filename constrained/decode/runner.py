@@ -6,7 +6,9 @@ Knows token ids, positions and blocks; nothing of requests, grammars or sampling
 from __future__ import annotations
 
 import inspect
+from collections.abc import Iterator
 from collections.abc import Sequence as Seq
+from contextlib import contextmanager, nullcontext
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -116,6 +118,12 @@ class ModelRunner:
         sizes = sizes_up_to(most_rows)
         self.graphs = DecodeGraphs(self._compute_static, recorder, sizes, widths, self._backend.scratch_block)
         self.graphs.record_all()
+
+    @contextmanager
+    def on_device(self) -> Iterator[None]:
+        """Kernels and graphs of this thread go to the model's device, where there are several."""
+        with torch.cuda.device(self.device) if self.device.type == "cuda" else nullcontext():
+            yield
 
     def stop_replaying(self) -> None:
         self.graphs = None
