@@ -121,6 +121,8 @@ def test_padding_of_a_fuller_step_before_leaves_nothing_behind() -> None:
     """Rows that held a sequence in the last step must not write for it in this one."""
     runner = portable_runner(tiny_config())
     runner.forward([Span([5], 0, [i], 1) for i in range(8)])
+    for memory in memory_of(runner):  # the blocks have other owners now
+        memory.zero_()
     before = [memory.clone() for memory in memory_of(runner)]
     runner.forward([Span([6], 1, [i], 1) for i in range(5)])
     for old, new in zip(before, memory_of(runner), strict=True):
@@ -179,12 +181,18 @@ def test_a_step_is_replayed_from_memory_that_never_moves() -> None:
         [2, 1, 8 * BLOCK_LEN + 1, 2, 8 + 100],
         [3, 2, 7 * BLOCK_LEN + 2, 3, 7 + 100],
     ]
+    assert graphs._recordings[4, 3][1].output[3].tolist() == [0, 0, 50 * BLOCK_LEN, 1, 150]
+    full = graphs.logits(decode([(1, i, [i, 1]) for i in range(40, 44)]))
+    fewer = graphs.logits(decode([(1, i, [i, 1]) for i in range(40, 43)]))
+    assert full is not None
+    assert fewer is not None
+    assert graphs._recordings[4, 3][1].output[3].tolist() == [0, 0, 50 * BLOCK_LEN, 1, 150]
     again = graphs.logits(decode([(8, 0, [3])]))
     assert again is not None
     assert again.data_ptr() == first.data_ptr()
     assert again[0].tolist()[:4] == [8, 0, 3 * BLOCK_LEN, 1]
     places = [[t.data_ptr() for t in (s.token_ids, s.positions, s.slots, s.ends, s.tables)] for s in seen]
-    assert places[0] == places[1] == places[-1] != places[2]
+    assert places[0] == places[1] == places[-1] != places[2] == places[4]
 
 
 def decode(rows: list[tuple[int, int, list[int]]]) -> PackedBatch:
