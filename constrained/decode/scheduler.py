@@ -2,7 +2,8 @@
 
 Running sequences that decode come first: a token each, or the few that were forced upon them. What the step's token
 budget leaves goes to prefill, in order of admission, in chunks: small ones while others decode, by what `Pace` has learned
-of their cost, so that a long prompt never stalls running streams.
+of their cost, so that a long prompt never stalls running streams. Where more sequences wait for their first token than
+decode, as when many arrive together, a step takes in as many of them as a quarter of a second computes.
 
 A waiting sequence is admitted when the pool holds all its tokens and a spare block for each running one; higher priority
 first, then in order of arrival. Each time that a later one is admitted before it, a sequence comes nearer to the next
@@ -33,8 +34,8 @@ PATIENCE = 8  # overtakings that weigh as much as one level of priority
 class SchedulerLimits:
     """`prefill_busy` and `prefill_idle` are the most prefill tokens per step while others decode and while none does.
 
-    Beside decoding there are fewer where a step would otherwise take more than `stretch` times as long as without prefill,
-    while none does where one would take more than half a second.
+    Beside decoding there are fewer where a step would otherwise take more than `stretch` times as long as without prefill;
+    beside fewer that decode than wait, where one would take more than a quarter of a second; while none does, half a second.
     """
 
     max_running: int = 32
@@ -142,8 +143,7 @@ class Scheduler:
         self._grow_running()
         self._admit()
         decoding = [s for s in self.running if _is_decoding(s) and not s.is_thinking]
-        budget = self.pace.budget(len(decoding)) if decoding else self.pace.idle_budget(self._limits.prefill_idle)
-        prefill, spent = self._prefill(budget)
+        prefill, spent = self._prefill(self._prefill_budget(len(decoding)))
         return Plan([Work(s, len(s.tokens)) for s in decoding] + prefill, self._copies, len(decoding), spent)
 
     def add_drafts(self, work: Work, drafts: Seq[int]) -> None:
@@ -221,6 +221,14 @@ class Scheduler:
                 if end - start >= block_len // 2 and tokens[:end] == other.tokens[:end]:
                     return True
         return False
+
+    def _prefill_budget(self, num_decoding: int) -> int:
+        if not num_decoding:
+            return self.pace.idle_budget(self._limits.prefill_idle)
+        num_prefilling = sum(not _is_decoding(sequence) for sequence in self.running)
+        if num_prefilling > num_decoding:
+            return self.pace.burst_budget(self._limits.prefill_idle)
+        return self.pace.budget(num_decoding)
 
     def _prefill(self, budget: int) -> tuple[list[Work], float]:
         """Prefill for up to `budget` weighted tokens, and how many they are."""

@@ -63,6 +63,16 @@ def test_an_idle_engine_prefills_several_prompts_in_order_of_arrival() -> None:
     assert run(scheduler) == [(0, 8), (0, 8), (0, 4)]
 
 
+def test_those_who_wait_go_first_where_they_are_more_than_those_who_decode() -> None:
+    scheduler, _ = make(prefill_busy=8, prefill_idle=40)
+    scheduler.add(sequence(5))
+    run(scheduler)
+    for _ in range(3):
+        scheduler.add(sequence(20))
+    assert run(scheduler) == [(5, 6), (0, 20), (0, 20)]  # three to one
+    assert run(scheduler) == [(6, 7), (20, 21), (20, 21), (0, 8)]  # one to three
+
+
 def test_admission_waits_for_slots_and_memory_in_order() -> None:
     scheduler, blocks = make(num_blocks=6, max_running=2)
     large, small, third = sequence(12), sequence(12), sequence(1)
