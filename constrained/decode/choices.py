@@ -40,7 +40,7 @@ class ChoiceWorker:
         constrained = []
         for sequence, guesses, future in zip(sequences, drafts, pending, strict=True):
             if sequence.matcher is None:
-                future.set_result([None] * (1 + len(guesses)))
+                future.set_result(_free_choices(sequence, len(guesses)))
             else:
                 constrained.append((sequence, guesses, future))
         if constrained:
@@ -65,6 +65,12 @@ def wait_for(pending: Pending, patience_s: float) -> list[list[Choice] | None]:
         if not any(future.done() for future in pending):
             wait(pending, return_when="FIRST_COMPLETED")
     return [future.result() if future.done() else None for future in pending]
+
+
+def _free_choices(sequence: Sequence, num_drafts: int) -> list[Choice]:
+    """The choices of free text: all tokens, but for its end as long as that is held back."""
+    num_held = sequence.params.min_tokens - sequence.num_output if sequence.open_row is not None else 0
+    return [sequence.open_row if i < num_held else None for i in range(1 + num_drafts)]
 
 
 def _choices(sequence: Sequence, drafts: Seq[int]) -> list[Choice]:
