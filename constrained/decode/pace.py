@@ -43,7 +43,7 @@ class Pace:
         return most if self._stretch == inf else min(most, self._tokens_in(_IDLE_S))
 
     def burst_budget(self, most: int) -> int:
-        """Prefill tokens for a step beside fewer that decode than wait: at most `most`, or a quarter of a second.
+        """Prefill tokens for a step while many come in together: at most `most`, or a quarter of a second.
 
         Spread over many steps the same work would slow those who decode down by as much, and keep the others waiting longer.
         """

@@ -3,7 +3,7 @@
 Running sequences that decode come first: a token each, or the few that were forced upon them. What the step's token
 budget leaves goes to prefill, in order of admission, in chunks: small ones while others decode, by what `Pace` has learned
 of their cost, so that a long prompt never stalls running streams. Where more sequences wait for their first token than
-decode, as when many arrive together, a step takes in as many of them as a quarter of a second computes.
+decode, as when many arrive together, steps take in what a quarter of a second computes until all of them are in.
 
 A waiting sequence is admitted when the pool holds all its tokens and a spare block for each running one; higher priority
 first, then in order of arrival. Each time that a later one is admitted before it, a sequence comes nearer to the next
@@ -35,7 +35,7 @@ class SchedulerLimits:
     """`prefill_busy` and `prefill_idle` are the most prefill tokens per step while others decode and while none does.
 
     Beside decoding there are fewer where a step would otherwise take more than `stretch` times as long as without prefill;
-    beside fewer that decode than wait, where one would take more than a quarter of a second; while none does, half a second.
+    while many come in together, where one would take more than a quarter of a second; while none decodes, half a second.
     """
 
     max_running: int = 32
@@ -97,7 +97,7 @@ class Scheduler:
         self.running: list[Sequence] = []
         self.paused: list[Sequence] = []
         self.num_preemptions = self.num_cached = 0
-        self._num_arrivals = 0
+        self._num_arrivals = self._last_of_burst = 0
         self._blocks = blocks
         self._limits = limits
         self.pace = Pace(limits.prefill_busy, limits.stretch)
@@ -223,10 +223,14 @@ class Scheduler:
         return False
 
     def _prefill_budget(self, num_decoding: int) -> int:
+        arrivals = [sequence.arrival for sequence in self.running if not _is_decoding(sequence)]
+        if len(arrivals) > num_decoding:
+            self._last_of_burst = max(arrivals)
+        elif all(arrival > self._last_of_burst for arrival in arrivals):
+            self._last_of_burst = 0
         if not num_decoding:
             return self.pace.idle_budget(self._limits.prefill_idle)
-        num_prefilling = sum(not _is_decoding(sequence) for sequence in self.running)
-        if num_prefilling > num_decoding:
+        if self._last_of_burst:
             return self.pace.burst_budget(self._limits.prefill_idle)
         return self.pace.budget(num_decoding)
 

@@ -63,14 +63,16 @@ def test_an_idle_engine_prefills_several_prompts_in_order_of_arrival() -> None:
     assert run(scheduler) == [(0, 8), (0, 8), (0, 4)]
 
 
-def test_those_who_wait_go_first_where_they_are_more_than_those_who_decode() -> None:
+def test_those_who_wait_go_first_where_more_wait_than_decode() -> None:
     scheduler, _ = make(prefill_busy=8, prefill_idle=40)
     scheduler.add(sequence(5))
     run(scheduler)
-    for _ in range(3):
+    for _ in range(4):
         scheduler.add(sequence(20))
-    assert run(scheduler) == [(5, 6), (0, 20), (0, 20)]  # three to one
-    assert run(scheduler) == [(6, 7), (20, 21), (20, 21), (0, 8)]  # one to three
+    assert run(scheduler) == [(5, 6), (0, 20), (0, 20)]  # four to one
+    scheduler.add(sequence(20))
+    assert run(scheduler) == [(6, 7), (20, 21), (20, 21), (0, 20), (0, 20)]  # those who came with them are not left behind
+    assert run(scheduler)[5:] == [(0, 8)]  # who came later has one against five
 
 
 def test_admission_waits_for_slots_and_memory_in_order() -> None:
