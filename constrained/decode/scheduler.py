@@ -2,8 +2,9 @@
 
 Running sequences that decode come first: a token each, or the few that were forced upon them. What the step's token
 budget leaves goes to prefill, in order of admission, in chunks: small ones while others decode, by what `Pace` has learned
-of their cost, so that a long prompt never stalls running streams. Where more sequences wait for their first token than
-decode, as when many arrive together, steps take in what a quarter of a second computes until all of them are in.
+of their cost, so that a long prompt never stalls running streams. Where those who wait for their first token
+gain more than those who decode lose by it, as when many arrive together, steps take in what a quarter of a second computes
+until all of them are in.
 
 A waiting sequence is admitted when the pool holds all its tokens and a spare block for each running one; higher priority
 first, then in order of arrival. Each time that a later one is admitted before it, a sequence comes nearer to the next
@@ -223,9 +224,14 @@ class Scheduler:
         return False
 
     def _prefill_budget(self, num_decoding: int) -> int:
+        """By who gains more: prefill of t seconds, stretched over many steps, takes t / (stretch - 1) longer than at once.
+
+        Each that waits would gain that, and each that decodes is silent for t; in all it is delayed by t either way. A single
+        newcomer, who may bring any length, disturbs nobody's rhythm.
+        """
         arrivals = [sequence.arrival for sequence in self.running if not _is_decoding(sequence)]
-        if len(arrivals) > num_decoding:
-            self._last_of_burst = max(arrivals)
+        if not num_decoding or len(arrivals) > max(1, (self._limits.stretch - 1) * num_decoding):
+            self._last_of_burst = max(arrivals, default=0)
         elif all(arrival > self._last_of_burst for arrival in arrivals):
             self._last_of_burst = 0
         if not num_decoding:

@@ -63,16 +63,18 @@ def test_an_idle_engine_prefills_several_prompts_in_order_of_arrival() -> None:
     assert run(scheduler) == [(0, 8), (0, 8), (0, 4)]
 
 
-def test_those_who_wait_go_first_where_more_wait_than_decode() -> None:
+def test_those_who_wait_go_first_where_they_gain_more_than_the_others_lose() -> None:
     scheduler, _ = make(prefill_busy=8, prefill_idle=40)
-    scheduler.add(sequence(5))
+    for _ in range(2):
+        scheduler.add(sequence(5))
     run(scheduler)
-    for _ in range(4):
+    for _ in range(3):
         scheduler.add(sequence(20))
-    assert run(scheduler) == [(5, 6), (0, 20), (0, 20)]  # four to one
+    assert run(scheduler)[2:] == [(0, 20), (0, 20)]  # three wait for two
     scheduler.add(sequence(20))
-    assert run(scheduler) == [(6, 7), (20, 21), (20, 21), (0, 20), (0, 20)]  # those who came with them are not left behind
-    assert run(scheduler)[5:] == [(0, 8)]  # who came later has one against five
+    assert run(scheduler)[4:] == [(0, 20), (0, 20)]  # two for four: those who came with the others are not left behind
+    scheduler.add(sequence(20))
+    assert run(scheduler)[6:] == [(0, 8)]  # one for six
 
 
 def test_admission_waits_for_slots_and_memory_in_order() -> None:
