@@ -34,7 +34,6 @@ class Closing:
 
 
 Choice = MaskRowLike | Closing | Exception | None
-_FREE: list[Choice] = [None]
 
 
 class Asked:
@@ -154,8 +153,9 @@ def _is_row(choice: Choice) -> bool:
 
 
 def _free_choices(sequence: Sequence, num_drafts: int) -> list[Choice]:
-    """The choices of text without a grammar."""
-    return [None] * (1 + num_drafts) if num_drafts else _FREE
+    """The choices of free text: all tokens, but for its end as long as that is held back."""
+    num_held = sequence.params.min_tokens - sequence.num_output if sequence.open_row is not None else 0
+    return [sequence.open_row if i < num_held else None for i in range(1 + num_drafts)]
 
 
 def _choices(sequence: Sequence, drafts: Seq[int]) -> list[Choice]:

@@ -2,7 +2,9 @@
 
 Running sequences that decode come first: a token each, or the few that were forced upon them. What the step's token
 budget leaves goes to prefill, in order of admission, in chunks: small ones while others decode, by what `Pace` has learned
-of their cost, so that a long prompt never stalls running streams.
+of their cost, so that a long prompt never stalls running streams. Where those who wait for their first token
+gain more than those who decode lose by it, as when many arrive together, steps take in what a quarter of a second computes
+until all of them are in.
 
 A waiting sequence is admitted when the pool holds all its tokens and a spare block for each running one; higher priority
 first, then in order of arrival. Each time that a later one is admitted before it, a sequence comes nearer to the next
@@ -33,8 +35,8 @@ PATIENCE = 8  # overtakings that weigh as much as one level of priority
 class SchedulerLimits:
     """`prefill_busy` and `prefill_idle` are the most prefill tokens per step while others decode and while none does.
 
-    Beside decoding there are fewer where a step would otherwise take more than `stretch` times as long as without prefill,
-    while none does where one would take more than half a second.
+    Beside decoding there are fewer where a step would otherwise take more than `stretch` times as long as without prefill;
+    while many come in together, where one would take more than a quarter of a second; while none decodes, half a second.
     """
 
     max_running: int = 32
@@ -97,7 +99,7 @@ class Scheduler:
         self.running: list[Sequence] = []
         self.paused: list[Sequence] = []
         self.num_preemptions = self.num_cached = 0
-        self._num_arrivals = 0
+        self._num_arrivals = self._last_of_burst = 0
         self._blocks = blocks
         self._limits = limits
         self.pace = Pace(limits.prefill_busy, limits.stretch)
@@ -143,8 +145,7 @@ class Scheduler:
         self._grow_running()
         self._admit()
         decoding = [s for s in self.running if _is_decoding(s) and not s.is_thinking]
-        budget = self.pace.budget(len(decoding)) if decoding else self.pace.idle_budget(self._limits.prefill_idle)
-        prefill, spent = self._prefill(budget)
+        prefill, spent = self._prefill(self._prefill_budget(len(decoding)))
         return Plan([Work(s, len(s.tokens)) for s in decoding] + prefill, self._copies, len(decoding), spent)
 
     def add_drafts(self, work: Work, drafts: Seq[int]) -> None:
@@ -224,6 +225,23 @@ class Scheduler:
                 if end - start >= block_len // 2 and tokens[:end] == other.tokens[:end]:
                     return True
         return False
+
+    def _prefill_budget(self, num_decoding: int) -> int:
+        """By who gains more: prefill of t seconds, stretched over many steps, takes t / (stretch - 1) longer than at once.
+
+        Each that waits would gain that, and each that decodes is silent for t; in all it is delayed by t either way. A single
+        newcomer, who may bring any length, disturbs nobody's rhythm.
+        """
+        arrivals = [sequence.arrival for sequence in self.running if not _is_decoding(sequence)]
+        if not num_decoding or len(arrivals) > max(1, (self._limits.stretch - 1) * num_decoding):
+            self._last_of_burst = max(arrivals, default=0)
+        elif all(arrival > self._last_of_burst for arrival in arrivals):
+            self._last_of_burst = 0
+        if not num_decoding:
+            return self.pace.idle_budget(self._limits.prefill_idle)
+        if self._last_of_burst:
+            return self.pace.burst_budget(self._limits.prefill_idle)
+        return self.pace.budget(num_decoding)
 
     def _prefill(self, budget: int) -> tuple[list[Work], float]:
         """Prefill for up to `budget` weighted tokens, and how many they are."""

@@ -72,9 +72,10 @@ class ThinkingLike(Protocol):
 class Sequence:
     """`tokens` are what the model sees, prompt and output; the KV cache holds the first `num_computed` of them, in `table`.
 
-    `tokens_to_end` is the grammar's bound at the present position, None before it was first asked. `thinking` is the work on
-    its masks that a step did not wait for. `arrival` and `num_overtaken` decide its turn. `owner` is whoever receives its
-    chunks; the engine only hands it back. `is_cancelled` may be set by any thread.
+    `open_row` is the mask of free text while `min_tokens` holds its end back. `tokens_to_end` is the grammar's bound at the
+    present position, None before it was first asked. `thinking` is the work on its masks that a step did not wait for.
+    `arrival` and `num_overtaken` decide its turn. `owner` is whoever receives its chunks; the engine only hands it back.
+    `is_cancelled` may be set by any thread.
     """
 
     tokens: list[int]
@@ -85,6 +86,7 @@ class Sequence:
     owner: Any = None
     shaper: LogitShaper | None = None
     stop: StopText | None = None
+    open_row: MaskRowLike | None = None
     num_output: int = 0
     num_computed: int = 0
     tokens_to_end: int | None = None
