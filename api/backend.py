@@ -115,6 +115,7 @@ def load_backend(settings: Settings) -> ModelBackend:
         limits=SchedulerLimits(max_running=settings.max_batch),
         max_waiting=settings.max_waiting,
         prefix_caching=settings.prefix_caching,
+        cuda_graphs=settings.cuda_graphs,
         speculation=Speculation(settings.speculate) if settings.speculate else None,
         draft_model=load_model(settings.draft_model, settings.dtype) if settings.draft_model else None,
     )

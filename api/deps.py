@@ -1,4 +1,4 @@
-"""What routes take from the app by dependency injection."""
+"""What routes take from the app by dependency injection. Coroutines: the framework runs plain functions in another thread."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from api.responses_store import Responses, ResponseStore
 from api.service import Service
 
 
-def get_service(request: Request) -> Service:
+async def get_service(request: Request) -> Service:
     """The service that the app's lifespan made."""
     service: Service = request.app.state.service
     return service
@@ -19,7 +19,7 @@ def get_service(request: Request) -> Service:
 ServiceDep = Annotated[Service, Depends(get_service)]
 
 
-def get_responses(request: Request) -> Responses:
+async def get_responses(request: Request) -> Responses:
     """The responses that the app keeps for the key of a request."""
     store: ResponseStore = request.app.state.responses
     return Responses(store, request.scope.get("key"))

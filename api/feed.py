@@ -15,11 +15,13 @@ from dataclasses import dataclass, field
 from json.encoder import encode_basestring
 from typing import Literal
 
+from api.futures import resolve
 from api.wire import one_line, to_json
 from constrained.errors import EventIdError
 from constrained.stream import Fold, Op, Snapshot, Text, coalesce
 
 Kind = Literal["delta", "snapshot", "error", "done"]
+TERMINAL = ("error", "done")
 ENTRY_OVERHEAD_BYTES = 400
 """What an entry costs beyond its text, about: objects, operations, references."""
 
@@ -40,7 +42,7 @@ class Entry:
 
     @property
     def is_terminal(self) -> bool:
-        return self.kind in ("error", "done")
+        return self.kind in TERMINAL
 
     @property
     def data(self) -> str:
@@ -138,7 +140,7 @@ class Feed:
             self.seq = entry.seq
         self._entries.append(entry)
         self.end += 1
-        if entry.is_terminal:
+        if entry.kind in TERMINAL:
             self._end(entry)
         else:
             document = self._documents[entry.choice]
@@ -146,7 +148,10 @@ class Feed:
                 document.seq = entry.seq
             if len(self._entries) > self._limits.max_entries or self._taken - self._dropped > self._limits.max_bytes:
                 self._trim()
-        self._wake()
+        if self.on_change is not None:
+            self.on_change()
+        if self._waiting:
+            self._wake()
 
     def _end(self, entry: Entry) -> None:
         """What is kept of a finished run is text: the entries, or where some are gone the last snapshots."""
@@ -252,7 +257,7 @@ class Feed:
         if index < self.end:
             return
         waiter = self.changed()
-        timer = None if until is None else asyncio.get_running_loop().call_at(until, _resolve, waiter)
+        timer = None if until is None else asyncio.get_running_loop().call_at(until, resolve, waiter)
         try:
             await waiter
         finally:
@@ -260,17 +265,9 @@ class Feed:
                 timer.cancel()
 
     def _wake(self) -> None:
-        if self.on_change is not None:
-            self.on_change()
         waiting, self._waiting = self._waiting, []
         for waiter in waiting:
-            if not waiter.done():
-                waiter.set_result(None)
-
-
-def _resolve(waiter: asyncio.Future[None]) -> None:
-    if not waiter.done():
-        waiter.set_result(None)
+            resolve(waiter)
 
 
 def _bound(fold_of: Callable[[int], Fold], choice: int) -> Callable[[], Fold]:
@@ -288,18 +285,20 @@ def folded(fold: Fold, entry: Entry) -> Fold:
 
 def delta_entry(seq: int, choice: int, ops: Sequence[Op]) -> Entry:
     """An entry of ops, adjacent texts merged."""
-    merged = coalesce(ops) if len(ops) > 1 else ops
+    if len(ops) == 1:
+        return Entry(seq, "delta", choice, _op_json(ops[0]), (ops[0],))
+    merged = coalesce(ops)
     return Entry(seq, "delta", choice, ops_text(merged), tuple(merged))
 
 
 def ops_text(ops: Sequence[Op]) -> str:
     """Their JSON without brackets."""
-    return ",".join([_op_json(op) for op in ops]) if len(ops) != 1 else _op_json(ops[0])
+    return ",".join([_op_json(op) for op in ops])
 
 
 def _op_json(op: Op) -> str:
     """Of text, which most deltas are, written without an encoder of objects."""
-    if not isinstance(op, Text):
+    if type(op) is not Text:
         return to_json(op.to_wire())
     return one_line(f'{{"op":"text","path":{encode_basestring(op.path)},"add":{encode_basestring(op.add)}}}')
 

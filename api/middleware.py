@@ -38,7 +38,7 @@ class RequestId:
         given = Headers(scope=scope).get("x-request-id", "")
         request_id = given if REQUEST_ID.fullmatch(given) else f"req-{uuid4().hex}"
         scope["request_id"] = request_id
-        scope[BODY_SEND] = send
+        scope.setdefault(BODY_SEND, send)
         REQUEST.set(request_id)
 
         async def send_with_id(message: Message) -> None:

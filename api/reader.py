@@ -80,12 +80,12 @@ class Reader:
             if self._window_s and self._index is not None and loop.time() < next_at:
                 await self._pause(next_at)
             index = self._index
-            if index is None or self._is_behind(index):
-                yield write(self._catch_up())
-            elif index == feed.end - 1:
+            if index is not None and index == feed.end - 1:  # first, for it is nearly always so
                 entry = feed.entry(index)
                 self._index, self._place = feed.end, entry.seq
                 yield write([Told(entry.seq, entry.kind, entry.data)])
+            elif index is None or self._is_behind(index):
+                yield write(self._catch_up())
             else:
                 yield write(self._take(index))
             self.place = self._place

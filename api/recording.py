@@ -55,8 +55,9 @@ class Recorder:
             self.run.on_items = None
 
     def _tell_items(self, choice: int, items: Sequence[Op]) -> None:
-        """Without a window: what came first, then these."""
-        self.settle()
+        """Without a window: what came before there was a recorder, then these."""
+        if self.run.has_waiting:
+            self.settle()
         self.run.seq += len(items)
         self.feed.append(delta_entry(self.run.seq, choice, items))
 

@@ -20,6 +20,7 @@ from secrets import token_urlsafe
 from typing import Any, Generic, Literal, Protocol, TypeVar
 
 from api.backend import Generation
+from api.futures import resolve
 from api.metrics import SequenceMeter
 from constrained.decode.request import Chunk, FinishReason, Usage
 from constrained.errors import (
@@ -116,18 +117,24 @@ class Run(Generic[T]):
         self._generations = list(generations)
         self._meters = meters
         self.on_items: Callable[[int, Sequence[T]], None] | None = None
-        self._readers = [_reader(translator) for translator in translators]
+        self._chunk_feeds = [_chunk_feed(translator) for translator in translators]
         self._waiting: list[tuple[int, Sequence[T]]] = []
         self._take_overs: dict[int, _TakeOver[T]] = {}
         self._is_cancelled = False
         self._changed = asyncio.Event()
         self._ended = asyncio.Event()
+        self._window: asyncio.Future[None] | None = None  # of the reader, while it waits for more
         self._end_calls: list[Callable[[], None]] = []
         self._pumps = [asyncio.create_task(self._pump(choice)) for choice in range(len(generations))]
 
     @property
     def ended(self) -> bool:
         return self._ended.is_set()
+
+    @property
+    def has_waiting(self) -> bool:
+        """Whether items wait for `frames` or `take_waiting`."""
+        return bool(self._waiting)
 
     def cancel(self) -> None:
         """Stop every sequence before its next step."""
@@ -163,8 +170,8 @@ class Run(Generic[T]):
         next_at = 0.0
         while True:
             await self._changed.wait()
-            if (pause_s := next_at - loop.time()) > 0:
-                await self._pause(pause_s)
+            if not self.ended and loop.time() < next_at:
+                await self._pause(next_at)
             self._changed.clear()
             ended = self.ended
             for frame in self.take_waiting(merge=window_s > 0):
@@ -177,11 +184,15 @@ class Run(Generic[T]):
         """Until every sequence has ended."""
         await self._ended.wait()
 
-    async def _pause(self, pause_s: float) -> None:
+    async def _pause(self, until: float) -> None:
+        """Until the window ends, or the run does. A bare future: a wait with a time limit costs as much as the frame."""
+        loop = asyncio.get_running_loop()
+        self._window = loop.create_future()
+        timer = loop.call_at(until, resolve, self._window)
         try:
-            await asyncio.wait_for(self._ended.wait(), pause_s)
-        except TimeoutError:
-            return
+            await self._window
+        finally:
+            timer.cancel()
 
     def keep(self, choice: int, items: Sequence[T]) -> None:
         """Let items wait for `frames` or `take_waiting`."""
@@ -218,6 +229,8 @@ class Run(Generic[T]):
             self._meters[choice].end(outcome.finish_reason or "cancelled", outcome.usage)
             if all(each.finish_reason for each in self.outcomes) or self.error is not None:
                 self._ended.set()
+                if self._window is not None:
+                    resolve(self._window)
             self._changed.set()
             while self.ended and self._end_calls:
                 self._end_calls.pop()()
@@ -261,7 +274,7 @@ class Run(Generic[T]):
             outcome.text[:] = successor.text
             outcome.revision += 1
             self.translators[choice] = successor.translator
-            self._readers[choice] = _reader(successor.translator)
+            self._chunk_feeds[choice] = _chunk_feed(successor.translator)
         self._generations[choice] = successor.generation
         if self._is_cancelled:
             successor.generation.cancel()
@@ -269,17 +282,21 @@ class Run(Generic[T]):
             asked.done.set_result(None)
 
     def _take(self, choice: int, chunk: Chunk) -> None:
-        outcome = self.outcomes[choice]
+        outcome, reason = self.outcomes[choice], chunk.finish_reason
         outcome.text += chunk.data
         outcome.usage = chunk.usage if outcome.spent is None else _total(outcome.spent, chunk.usage)
         self._meters[choice].chunk(len(chunk.token_ids))
-        if chunk.finish_reason == "error":
+        if reason == "error":
             raise chunk.error or InternalError("The engine failed without an error")
-        items = self._readers[choice](chunk)
-        if chunk.finish_reason == "stop":
-            items = [*items, *self.translators[choice].finish()]
-        if chunk.finish_reason != "cancelled" or choice not in self._take_overs or self._is_cancelled:
-            outcome.finish_reason = chunk.finish_reason
+        if (feed_chunk := self._chunk_feeds[choice]) is not None:
+            items = feed_chunk(chunk)
+        else:
+            items = self.translators[choice].feed(chunk.data) if chunk.data else ()
+        if reason is not None:
+            if reason == "stop":
+                items = [*items, *self.translators[choice].finish()]
+            if reason != "cancelled" or choice not in self._take_overs or self._is_cancelled:
+                outcome.finish_reason = reason
         if items and self.error is None:
             if self.on_items is not None:
                 self.on_items(choice, items)
@@ -295,13 +312,10 @@ class Run(Generic[T]):
                 logger.error("%s failed in choice %d", self.id, choice, exc_info=error)
 
 
-def _reader(translator: Translator[T]) -> Callable[[Chunk], Sequence[T]]:
-    """What turns chunks into items; found once, for it is asked for each chunk."""
+def _chunk_feed(translator: Translator[T]) -> Callable[[Chunk], Sequence[T]] | None:
+    """What takes whole chunks, where a translator does; looked up once, for it is asked for at each chunk."""
     feed_chunk: Callable[[Chunk], Sequence[T]] | None = getattr(translator, "feed_chunk", None)
-    if feed_chunk is not None:
-        return feed_chunk
-    feed = translator.feed
-    return lambda chunk: feed(chunk.data) if chunk.data else ()
+    return feed_chunk
 
 
 def _total(before: Usage, now: Usage) -> Usage:

@@ -9,7 +9,9 @@ import ssl
 
 import uvicorn
 from fastapi import FastAPI
+from starlette.types import ASGIApp, Receive, Scope, Send
 
+from api.scopes import BODY_SEND
 from api.service import Service
 from api.settings import Settings
 
@@ -46,7 +48,7 @@ class GracefulServer(uvicorn.Server):
 
 def _config(app: FastAPI, settings: Settings) -> uvicorn.Config:
     return uvicorn.Config(
-        app,
+        _with_body_send(app),
         host=settings.host,
         port=settings.port,
         log_config=None,
@@ -62,6 +64,16 @@ def _config(app: FastAPI, settings: Settings) -> uvicorn.Config:
         server_header=False,
         timeout_graceful_shutdown=int(settings.shutdown_grace_s) + FAREWELL_S,
     )
+
+
+def _with_body_send(app: ASGIApp) -> ASGIApp:
+    """The app, whose streams give the parts of their bodies to the server itself."""
+
+    async def serve(scope: Scope, receive: Receive, send: Send) -> None:
+        scope[BODY_SEND] = send
+        await app(scope, receive, send)
+
+    return serve
 
 
 def _cert_requirement(settings: Settings) -> int:

@@ -61,6 +61,7 @@ class Settings(BaseSettings):
     speculate: int = Field(default=0, ge=0, le=15)
     draft_model: str | None = None
     prefix_caching: bool = True
+    cuda_graphs: bool = True
     schema_prompt: SchemaPrompt = Field(default_factory=SchemaPrompt)
     max_batch: int = Field(default=16, ge=1)
     max_waiting: int = Field(default=256, ge=0)

@@ -5,15 +5,18 @@
 Method
     The model has the shape of Llama 3.1 8B and its vocabulary of 128,256; weights are random, since no text is judged. For
     each batch size all sequences stand at `--context` tokens. Sides take turns, step by step, and a figure is the median.
-    "free" is forward, argmax and the copy of the tokens to the host. "masked" is the same with rows in the device table:
-    the step sends row ids. "uploaded" builds and sends a whole bitmask each step, as engines without such a table do.
-    "kernel" and "torch" are the fused mask and temperature alone, by Triton and by torch. "forced" is one step of eight
-    tokens a sequence, to eight steps of one.
+    "free" is forward, argmax and the copy of the tokens to the host; its forward pass is recorded once and replayed (a CUDA
+    graph), as the engine's decode steps are. "eager" is the same launched kernel by kernel. "masked" is "free" with rows in
+    the device table: the step sends row ids. "uploaded" builds and sends a whole bitmask each step, as engines without such
+    a table do. "kernel" and "torch" are the fused mask and temperature alone, by Triton and by torch. "forced" is one step of
+    eight tokens a sequence, to eight steps of one.
 
 Checks, each fatal
-    Every masked token is allowed by its row; uploaded and masked agree; Triton equals torch.
+    The replayed step's logits are the eager one's but for rounding. Every masked token is allowed by its row; uploaded and
+    masked agree; Triton equals torch.
 
-`--small` runs everything at small shapes, on a CPU too: a test of the script, no measurement. Prints a table and one line
+`--small` runs everything at small shapes, on a CPU too, where a replay calls the step anew: a test of the script, no
+measurement. Prints a table and one line
 of JSON.
 """
 
@@ -41,9 +44,11 @@ from transformers import AutoModelForCausalLM, LlamaConfig
 from benchmarks.decode_runs import CheckError
 from constrained.decode import masking
 from constrained.decode.batch import Span
+from constrained.decode.graphs import CudaRecorder, HostRecorder
 from constrained.decode.runner import ModelRunner
 
 NUM_FORCED = 8
+_TOLERANCE = 3e-2  # relative, of logits in bfloat16 that kernels of other shapes may have summed in another order
 EIGHT_B: dict[str, Any] = {
     "vocab_size": 128_256,
     "hidden_size": 4096,
@@ -68,13 +73,16 @@ SMALL: dict[str, Any] = {
 class Row:
     """Milliseconds at one batch size.
 
-    `share` is what masks add to a free step, `upload_share` what a bitmask sent in each step adds.
+    `graph_ratio` is an eager step to a replayed one, `share` what masks add to a free step, `upload_share` what a bitmask sent
+    in each step adds.
     """
 
     batch: int
+    eager_ms: float
     free_ms: float
     masked_ms: float
     uploaded_ms: float
+    graph_ratio: float
     share: float
     upload_share: float
     kernel_ms: float
@@ -106,7 +114,10 @@ class Bench:
     def __init__(self, model: Any, batch: int, context: int, table: Tensor) -> None:
         self.batch, self.context = batch, context
         self.blocks_each = -(-(context + NUM_FORCED) // ModelRunner.block_len)
-        self.runner = ModelRunner(model, "random", 1 << 36, batch * self.blocks_each * ModelRunner.block_len)
+        num_tokens = batch * self.blocks_each * ModelRunner.block_len
+        self.runner = ModelRunner(model, "random", 1 << 36, num_tokens, portable=True)
+        device = self.runner.device
+        self.runner.record(CudaRecorder(device) if device.type == "cuda" else HostRecorder(), batch, context + NUM_FORCED)
         self.table = table.to(self.runner.device)
         self.host_table = table
         self.slots = torch.arange(batch) % (len(table) - 1) + 1
@@ -116,6 +127,16 @@ class Bench:
             Span([7 + i] * num_tokens, self.context, range(i * self.blocks_each, (i + 1) * self.blocks_each), 1)
             for i in range(self.batch)
         ]
+
+    def eager(self) -> list[int]:
+        return [int(token) for token in self._eager_logits().argmax(dim=-1).tolist()]
+
+    def _eager_logits(self) -> Tensor:
+        graphs, self.runner.graphs = self.runner.graphs, None
+        try:
+            return self.runner.forward(self.spans(1))
+        finally:
+            self.runner.graphs = graphs
 
     def free(self) -> list[int]:
         return [int(token) for token in self.runner.forward(self.spans(1)).argmax(dim=-1).tolist()]
@@ -137,6 +158,12 @@ class Bench:
         self.runner.forward(self.spans(NUM_FORCED)).argmax(dim=-1).tolist()
 
     def check(self) -> None:
+        if self.runner.graphs is None or self.runner.graphs.is_broken:
+            raise CheckError("the decode step could not be recorded")
+        eager = self._eager_logits().float()
+        distance = float((self.runner.forward(self.spans(1)).float() - eager).norm() / eager.norm())
+        if not distance <= _TOLERANCE:
+            raise CheckError(f"a replayed step's logits differ from the eager one's by {distance:.2g} (relative)")
         masked = self.masked()
         for token, slot in zip(masked, self.slots.tolist(), strict=True):
             if not (int(self.host_table[slot, token // 32]) >> (token % 32)) & 1:
@@ -167,11 +194,13 @@ def measure(model: Any, batch: int, table: Tensor, options: argparse.Namespace) 
     bench = Bench(model, batch, options.context, table)
     bench.check()
     device = bench.runner.device
-    free, masked, uploaded, forced = timed([bench.free, bench.masked, bench.uploaded, bench.forced], options.steps, device)
+    sides = [bench.eager, bench.free, bench.masked, bench.uploaded, bench.forced]
+    eager, free, masked, uploaded, forced = timed(sides, options.steps, device)
     kernel, by_torch = _mask_alone(bench, options.steps)
     bench.runner.close()
     share, upload_share = masked / free - 1, uploaded / free - 1
-    return Row(batch, free, masked, uploaded, share, upload_share, kernel, by_torch, forced / (NUM_FORCED * free))
+    ratios = eager / free, share, upload_share
+    return Row(batch, eager, free, masked, uploaded, *ratios, kernel, by_torch, forced / (NUM_FORCED * free))
 
 
 def _mask_alone(bench: Bench, steps: int) -> tuple[float, float]:
@@ -194,13 +223,14 @@ def _mask_alone(bench: Bench, steps: int) -> tuple[float, float]:
 
 def show(rows: list[Row], device: str) -> None:
     table = Table(title=f"milliseconds a step on {device}")
-    heads = ("batch", "free", "masked", "uploaded", "share", "share uploaded", "kernel", "torch", "forced / steps")
+    times = ("eager", "free", "masked", "uploaded")
+    heads = ("batch", *times, "eager / free", "share", "share uploaded", "kernel", "torch", "forced / steps")
     for head in heads:
         table.add_column(head, justify="right")
     for row in rows:
         table.add_row(
             str(row.batch),
-            *(f"{value:.2f}" for value in (row.free_ms, row.masked_ms, row.uploaded_ms)),
+            *(f"{value:.2f}" for value in (row.eager_ms, row.free_ms, row.masked_ms, row.uploaded_ms, row.graph_ratio)),
             *(f"{value:.2%}" for value in (row.share, row.upload_share)),
             *(f"{value:.3f}" for value in (row.kernel_ms, row.torch_ms)),
             f"{row.forced_ratio:.2f}",

@@ -251,11 +251,13 @@ class Matcher:
             self.give_back()
         if self._is_terminated:
             return 0
+        state = self._state
+        if self._plan is None and state.tokens_to_end is not None:
+            return state.tokens_to_end
         planned = self._planned()
         if planned is not None:
             spelling, position = planned
             return int(spelling.counts[position]) + 1
-        state = self._state
         if state.tokens_to_end is not None:
             return state.tokens_to_end
         num_tokens = spell(self._engine.trie, self._closing()).num_tokens + 1

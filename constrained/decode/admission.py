@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence as Seq
 from typing import Any
 
+from constrained.decode.held_end import row_for
 from constrained.decode.options import ServedModel
 from constrained.decode.request import SamplingParams
 from constrained.decode.seeds import SeededStream
@@ -50,6 +51,8 @@ def admit(
             "prompt",
         )
     ends = model.eos_token_ids | params.stop_token_ids
+    open_row = row_for(params, ends, model.vocabulary) if grammar is None else None
+    holds_end = params.min_tokens > 0 and open_row is None
     return Sequence(
         tokens,
         params,
@@ -57,8 +60,9 @@ def admit(
         matcher,
         SeededStream(params.seed),
         owner,
-        LogitShaper(params, tokens, ends) if params.shapes_logits else None,
+        LogitShaper(params, tokens, ends) if params.shapes_logits or holds_end else None,
         StopText(params.stop) if params.stop else None,
+        open_row,
     )
 
 

@@ -72,9 +72,10 @@ def _force(sequence: Sequence, matcher: MatcherLike) -> list[int]:
 
 def must_close(sequence: Sequence, matcher: MatcherLike) -> bool:
     """Whether only the shortest completion is left, by the budget or by the time limit."""
-    if sequence.tokens_to_end is None:
-        sequence.tokens_to_end = matcher.min_tokens_to_end
-    return sequence.tokens_to_end >= sequence.remaining or sequence.is_late
+    to_end = sequence.tokens_to_end
+    if to_end is None:
+        to_end = sequence.tokens_to_end = matcher.min_tokens_to_end
+    return to_end >= sequence.max_tokens - sequence.num_output or sequence.is_late
 
 
 def _accept(sequence: Sequence, matcher: MatcherLike, token_id: int, is_closing: bool) -> int:
@@ -94,8 +95,6 @@ def _accepted(matcher: MatcherLike, token_id: int) -> int:
     """Accept a token; the most that a shortest completion takes from there, 0 at the end."""
     if not matcher.accept_token(token_id):
         raise InternalError(f"the grammar refuses token {token_id}, which its mask or its closing path allowed")
-    return 0 if _has_ended(matcher) else matcher.min_tokens_to_end
-
-
-def _has_ended(matcher: MatcherLike) -> bool:
-    return matcher.is_terminated or matcher.is_complete
+    to_end = matcher.min_tokens_to_end
+    # Where only the end can follow it takes one token, EOS.
+    return 0 if to_end <= 1 and (matcher.is_terminated or matcher.is_complete) else to_end

@@ -38,7 +38,7 @@ class Generation:
         self._has_ended = False
         self._holds: set[str] = set()
         self._sequence: Sequence | None = None
-        self._take: Callable[[Chunk], None] | None = None
+        self.take: Callable[[Chunk], None] | None = None  # whoever has the chunks pushed
 
     def start(self, sequence: Sequence) -> None:
         self._sequence = sequence
@@ -77,13 +77,11 @@ class Generation:
         """
         for chunk in self._pending:
             take(chunk)
-        self._pending, self._num_unread, self._take = [], 0, take
+        self._pending, self._num_unread, self.take = [], 0, take
         self._let_go(_READER)
 
     def put(self, chunk: Chunk) -> None:
-        if self._take is not None:
-            self._take(chunk)
-            return
+        """Keep a chunk for the iteration."""
         self._pending.append(chunk)
         self._num_unread += len(chunk.token_ids)
         self._arrived.set()
@@ -172,7 +170,7 @@ def _deliver(delivery: Delivery) -> None:
 
 def _hand_over(chunks: list[tuple[Generation, Chunk]]) -> None:
     for generation, chunk in chunks:
-        generation.put(chunk)
+        (generation.take or generation.put)(chunk)
 
 
 def _joined(chunks: list[Chunk]) -> Chunk:

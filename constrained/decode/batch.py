@@ -1,15 +1,19 @@
 """One step's packed batch: rows of several sequences laid end to end, with where each one's past lies.
 
-Pure numpy; knows neither the model nor the scheduler's reasons.
+Knows neither the model nor the scheduler's reasons.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence as Seq
 from dataclasses import dataclass
+from itertools import chain
 
 import numpy as np
 from numpy.typing import NDArray
+
+from constrained.decode.batch_kernels import lay_out
+from constrained.errors import InternalError
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,18 +35,27 @@ class Span:
 
 @dataclass(frozen=True, slots=True)
 class PackedBatch:
-    """N rows of S sequences. `row_starts` [S + 1] cuts the rows by sequence; `ends` [S] is each one's length after the step."""
+    """N rows of S sequences. `row_starts` [S + 1] cuts the rows by sequence; `ends` [S] is each one's length after the step.
+
+    `slots` say where in the KV memory each row's keys and values go: block times its length, plus the place in it.
+    """
 
     token_ids: NDArray[np.int64]  # [N]
     positions: NDArray[np.int64]  # [N]
     row_starts: NDArray[np.int64]  # [S + 1]
     ends: NDArray[np.int64]  # [S]
     tables: NDArray[np.int64]  # [S, most blocks of a sequence]
+    slots: NDArray[np.int64]  # [N]
     logit_rows: NDArray[np.int64]  # [rows whose logits are wanted]
 
     @property
     def num_rows(self) -> int:
         return len(self.token_ids)
+
+    @property
+    def is_decode(self) -> bool:
+        """Whether every sequence feeds one token and wants its logits."""
+        return self.num_rows == self.num_sequences == len(self.logit_rows)
 
     @property
     def num_sequences(self) -> int:
@@ -51,21 +64,22 @@ class PackedBatch:
 
 def pack(spans: Seq[Span]) -> PackedBatch:
     """Lay `spans` end to end, in their order."""
-    counts = [len(span.token_ids) for span in spans]
-    row_starts = np.zeros(len(spans) + 1, np.int64)
-    np.cumsum(counts, out=row_starts[1:])
-    tables = np.zeros((len(spans), max(len(span.blocks) for span in spans)), np.int64)
-    for table, span in zip(tables, spans, strict=True):
-        table[: len(span.blocks)] = span.blocks
-    starts = np.array([span.start for span in spans], np.int64)
-    stops = row_starts[1:].tolist()
-    return PackedBatch(
-        token_ids=np.array([i for span in spans for i in span.token_ids], np.int64),
-        positions=np.arange(row_starts[-1]) + np.repeat(starts - row_starts[:-1], counts),
-        row_starts=row_starts,
-        ends=starts + counts,
-        tables=tables,
-        logit_rows=np.array(
-            [row for stop, span in zip(stops, spans, strict=True) for row in range(stop - span.num_logits, stop)], np.int64
-        ),
+    numbers = np.array([(len(s.token_ids), s.start, len(s.blocks), s.num_logits) for s in spans], np.int64)
+    num_rows, _, num_blocks, num_wanted = numbers.sum(axis=0).tolist()
+    batch = PackedBatch(
+        token_ids=np.fromiter(chain.from_iterable([s.token_ids for s in spans]), np.int64, num_rows),
+        positions=np.empty(num_rows, np.int64),
+        row_starts=np.empty(len(spans) + 1, np.int64),
+        ends=np.empty(len(spans), np.int64),
+        tables=np.zeros((len(spans), max([len(s.blocks) for s in spans])), np.int64),
+        slots=np.empty(num_rows, np.int64),
+        logit_rows=np.empty(num_wanted, np.int64),
     )
+    blocks = np.fromiter(chain.from_iterable([s.blocks for s in spans]), np.int64, num_blocks)
+    outside = lay_out(
+        numbers, blocks, batch.row_starts, batch.ends, batch.tables, batch.positions, batch.slots, batch.logit_rows
+    )
+    if outside >= 0:
+        span = spans[outside]
+        raise InternalError(f"a sequence of {span.end} tokens has {len(span.blocks)} KV blocks only")
+    return batch

@@ -6,12 +6,12 @@ from collections.abc import Sequence as Seq
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor
 
 from constrained.decode.attention import AttentionTraits, LayerShape
 from constrained.decode.attention_kernels import BLOCK_LEN
 from constrained.decode.batch import PackedBatch
+from constrained.decode.batch_kernels import cut_pieces
 from constrained.decode.blocks import Copy
 from constrained.decode.crew import box_of_this_thread, sample_of
 from constrained.decode.fused_kernels import Bits
@@ -51,11 +51,9 @@ class CpuPagedAttention:
                 memory[target] = memory[source]
 
     def begin(self, batch: PackedBatch) -> None:
-        counts = np.diff(batch.row_starts)
-        sequence_of = np.repeat(np.arange(batch.num_sequences), counts)
-        self.tables = batch.tables
-        self.slots = batch.tables[sequence_of, batch.positions // BLOCK_LEN] * BLOCK_LEN + batch.positions % BLOCK_LEN
-        self.pieces = _pieces(batch.row_starts, counts, batch.ends - counts)
+        self.tables, self.slots = batch.tables, batch.slots
+        pieces = np.empty((batch.num_sequences + batch.num_rows // _ROWS_A_PIECE, 4), np.int64)
+        self.pieces = pieces[: cut_pieces(batch.row_starts, batch.ends, _ROWS_A_PIECE, pieces)]
 
     def attend(self, layer: int, query: Tensor, key: Tensor, value: Tensor, traits: AttentionTraits) -> Tensor:
         num_heads, num_rows, key_dim = query.shape
@@ -86,15 +84,3 @@ class CpuPagedAttention:
         """[heads, N, dim] as bits [N, heads, dim]."""
         bits: Bits = heads.transpose(0, 1).contiguous().view(self._bits).numpy()
         return bits
-
-
-def _pieces(row_starts: NDArray[np.int64], counts: NDArray[np.int64], starts: NDArray[np.int64]) -> NDArray[np.int64]:
-    """[pieces, 4]: sequence, first row, number of rows, position of the first; long spans in several pieces."""
-    if int(counts.max()) <= _ROWS_A_PIECE:
-        return np.stack([np.arange(len(counts)), row_starts[:-1], counts, starts], axis=1)
-    pieces = [
-        (i, int(row_starts[i]) + at, min(_ROWS_A_PIECE, int(counts[i]) - at), int(starts[i]) + at)
-        for i in range(len(counts))
-        for at in range(0, int(counts[i]), _ROWS_A_PIECE)
-    ]
-    return np.array(pieces, np.int64)

@@ -9,25 +9,29 @@ from typing import cast
 from torch import Tensor
 
 from constrained.decode.choices import Choice, Closing
+from constrained.decode.mask_kernels import UNJUDGED
 from constrained.decode.request import TokenLogprob
 from constrained.decode.rows import RowTable
 from constrained.decode.sampler import LogprobAsk, Pick, Sampler
 from constrained.decode.sequence import MaskRowLike, Sequence
 from constrained.errors import InternalError
 
-_UNSETTLED = -1
+_NONE_FINITE = -1
 
 
 @dataclass(slots=True)
 class LogitRow:
-    """Row `index` of a step's logits: whose it is, the drafts that it takes for granted, what its grammar allows there."""
+    """Row `index` of a step's logits: whose it is, the drafts that it takes for granted, what its grammar allows there.
+
+    `outcome` is the token, where the forward pass has found it, until `RowDecider.decide` settles all others.
+    """
 
     index: int
     sequence: Sequence
     drafts: Seq[int]
     choice: Choice
-    slot: int | None = None  # of the choice in the table of mask rows, once it is there
-    outcome: int | Exception = _UNSETTLED
+    outcome: int | Exception = UNJUDGED
+    slot: int | None = None  # of the choice in the table of mask rows, once it was asked for
 
     @property
     def position(self) -> int:
@@ -50,25 +54,29 @@ class RowDecider:
         self._sampler = sampler
 
     def decide(self, logits: Tensor, rows: Seq[LogitRow]) -> None:
-        """Set the outcome of every row."""
+        """Set the outcome of every row that has none."""
+        drawn = []
         for row in rows:
-            if isinstance(row.choice, Closing):
-                row.outcome = row.choice.token_id
-            elif isinstance(row.choice, Exception):
-                row.outcome = row.choice
-        drawn = [row for row in rows if row.outcome == _UNSETTLED]
+            if row.outcome == UNJUDGED:
+                if isinstance(row.choice, Closing):
+                    row.outcome = row.choice.token_id
+                elif isinstance(row.choice, Exception):
+                    row.outcome = row.choice
+                else:
+                    drawn.append(row)
         try:
             self._draw(logits, drawn)
         except Exception:
             # One row is to blame; alone, each fails or succeeds for itself.
             for row in drawn:
                 self._draw_alone(logits, row)
-        for row in drawn:
-            if row.outcome == _UNSETTLED:
+        for row in rows:
+            if row.outcome == _NONE_FINITE:
                 row.outcome = InternalError("no allowed token has a finite logit")
 
     def logprobs(self, logits: Tensor, tokens: Seq[tuple[LogitRow, int]]) -> list[TokenLogprob]:
         """Of one token each, at its row, as its sequence's parameters ask."""
+        self._find_slots([row for row, _ in tokens if row.slot is None and not isinstance(row.choice, (Closing, Exception))])
         asks = [(row, LogprobAsk(row.index, _mask_of(row), token, row.sequence.params.logprobs or 0)) for row, token in tokens]
         certain = {i: certain_logprob(ask.token_id, ask.num_top) for i, (row, ask) in enumerate(asks) if _is_certain(row)}
         asked = iter(self._sampler.logprobs(logits, rest) if (rest := [a for r, a in asks if not _is_certain(r)]) else ())
@@ -77,9 +85,7 @@ class RowDecider:
     def _draw(self, logits: Tensor, rows: Seq[LogitRow]) -> None:
         if not rows:
             return
-        slots = self._table.slots([cast("MaskRowLike | None", row.choice) for row in rows])
-        for row, slot in zip(rows, slots, strict=True):
-            row.slot = slot
+        self._find_slots(rows)
         greedy = [row for row in rows if row.sequence.is_plain_greedy]
         if greedy:
             best = self._sampler.argmax(logits, [row.index for row in greedy], [row.slot or 0 for row in greedy])
@@ -91,6 +97,11 @@ class RowDecider:
             chosen = logits if indices == list(range(len(logits))) else logits[indices]
             for row, token in zip(others, self._sampler.sample(chosen, [row.pick() for row in others]), strict=True):
                 row.outcome = token
+
+    def _find_slots(self, rows: Seq[LogitRow]) -> None:
+        slots = self._table.slots([cast("MaskRowLike | None", row.choice) for row in rows])
+        for row, slot in zip(rows, slots, strict=True):
+            row.slot = slot
 
     def _draw_alone(self, logits: Tensor, row: LogitRow) -> None:
         try:

@@ -41,7 +41,7 @@ class DraftModel:
             raise OptionError(f"{draft.name} has another vocabulary than {target.name}: it cannot guess for it", "draft_model")
         self._max_len = draft.context_len
         self._runner = ModelRunner(draft.hf, draft.name, options.kv_bytes, options.limits.max_running * draft.context_len)
-        prepare(self._runner, options)
+        prepare(self._runner, options, draft.context_len)
         self._blocks = BlockManager(self._runner.num_blocks, self._runner.block_len)
         self._rows = RowTable(options.mask_rows + options.limits.max_running, draft.vocabulary.num_words, self._runner.device)
         self._decider = RowDecider(self._rows, Sampler(self._rows.table))

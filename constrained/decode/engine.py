@@ -11,7 +11,7 @@ import threading
 from collections import deque
 from collections.abc import Callable
 from collections.abc import Sequence as Seq
-from concurrent.futures import Future, wait
+from concurrent.futures import Future
 from time import perf_counter
 from typing import Any
 
@@ -41,7 +41,7 @@ class Engine:
         self.options = options or EngineOptions()
         limits = self.options.limits
         self._runner = ModelRunner(model.hf, model.name, self.options.kv_bytes, limits.max_running * model.context_len)
-        prepare(self._runner, self.options)
+        prepare(self._runner, self.options, model.context_len)
         self._blocks = BlockManager(self._runner.num_blocks, self._runner.block_len, self.options.prefix_caching)
         self.max_len = min(model.context_len, self._blocks.capacity, self._runner.max_positions or model.context_len)
         self._scheduler = Scheduler(self._blocks, limits)
@@ -140,9 +140,10 @@ class Engine:
 
     def _run(self) -> None:
         try:
-            while self._await_work():
-                self.step()
-                self._flush()
+            with self._runner.on_device():
+                while self._await_work():
+                    self.step()
+                    self._flush()
         except BaseException as error:
             _log.exception("the engine's thread died")
             self._death = error
@@ -254,7 +255,7 @@ class Engine:
         """All that runs sits out: sleep until one mask is there."""
         thinking = [s.thinking for s in self._scheduler.running if s.thinking is not None]
         if thinking:
-            wait(thinking, return_when="FIRST_COMPLETED")
+            self._stepper.worker.wait_any(thinking)
 
 
 def _drafts_for(work: Work, drafts: list[int]) -> list[int]:

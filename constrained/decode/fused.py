@@ -17,9 +17,10 @@ from torch import Tensor, nn
 from constrained.decode.attention import AttentionTraits
 from constrained.decode.batch import PackedBatch
 from constrained.decode.cpu_attention import CPU_DTYPES, CpuPagedAttention
+from constrained.decode.mask_kernels import NO_ROWS, Greedy
 from constrained.decode.packing import is_packable, pack
 from constrained.decode.shares import LAST_RUN, counters, start_run
-from constrained.decode.step_kernels import PHASES_A_LAYER, Buffers, Cache, Step, Weights, run_step
+from constrained.decode.step_kernels import PHASES_A_LAYER, PHASES_AT_END, Buffers, Cache, Step, Weights, run_step
 from constrained.decode.team import Team
 
 _FAMILIES = ("LlamaForCausalLM", "MistralForCausalLM", "Qwen2ForCausalLM")
@@ -65,36 +66,43 @@ class FusedForward:
         scalings, windows = [t.scaling for t in ordered], [t.window for t in ordered]
         self._cache = Cache(keys, values, np.array(scalings, np.float64), np.array(windows, np.int64))
         self._turns = _Turns(body.rotary_emb, self._dim)
-        self._parts = counters(PHASES_A_LAYER * len(body.layers) + 2)
+        self._parts = counters(PHASES_A_LAYER * len(body.layers) + PHASES_AT_END)
         self._run = 0
         self._team = Team(torch.get_num_threads())
-        self._buffers = self._allocate(0)
+        self._buffers = self._rows = self._allocate(0)
+        self._logits = torch.empty(0, self._widths[2], dtype=self._dtype)
 
     @property
     def num_layers(self) -> int:
         return len(self._cache.windows)
 
-    def logits(self, batch: PackedBatch) -> Tensor:
-        """[rows that are wanted, vocabulary]"""
+    def logits(self, batch: PackedBatch, greedy: Greedy = NO_ROWS) -> Tensor:
+        """[rows that are wanted, vocabulary], until the next call; `greedy` gets its tokens as far as its slots are known."""
         self._backend.begin(batch)
-        cos, sin = self._turns.of(batch.positions)
-        step = Step(batch.token_ids, self._backend.slots, cos, sin, self._backend.pieces, batch.tables, batch.logit_rows)
-        logits = torch.empty(len(batch.logit_rows), self._widths[2], dtype=self._dtype)
-        buffers = self._room(batch.num_rows, len(batch.logit_rows))._replace(logits=self._view(logits))
+        cos, sin, turns = self._turns.of(batch)
+        step = Step(batch.token_ids, batch.slots, cos, sin, turns, self._backend.pieces, batch.tables, batch.logit_rows)
+        buffers = self._room(batch.num_rows, len(batch.logit_rows))
         self._run = self._run % LAST_RUN + 1
         start_run(self._parts, self._run)
-        self._team.run(run_step, self._weights, self._cache, step, buffers, self._eps, self._shift, self._parts, self._run)
-        return logits
+        rest = greedy, self._eps, self._shift, self._parts, self._run
+        self._team.run(run_step, self._weights, self._cache, step, buffers, *rest)
+        return self._logits[: len(batch.logit_rows)]
 
     def close(self) -> None:
         self._team.close()
 
     def _room(self, num_rows: int, num_wanted: int) -> Buffers:
         """The first rows of the buffers, which grow where there are not enough."""
+        if num_rows == len(self._rows.residual) and num_wanted == len(self._rows.wanted):
+            return self._rows
         if num_rows > len(self._buffers.residual):
             self._buffers = self._allocate(max(num_rows, 2 * len(self._buffers.residual)))
+        if num_wanted > len(self._logits):
+            self._logits = torch.empty(num_wanted, self._widths[2], dtype=self._dtype)
         rows = Buffers._make(buffer[:num_rows] for buffer in self._buffers)
-        return rows._replace(wanted=self._buffers.wanted[:num_wanted])
+        wanted, logits = self._buffers.wanted[:num_wanted], self._view(self._logits)[:num_wanted]
+        self._rows = rows._replace(wanted=wanted, logits=logits)
+        return self._rows
 
     def _allocate(self, num_rows: int) -> Buffers:
         hidden, intermediate, _ = self._widths
@@ -144,14 +152,14 @@ class _Turns:
         self._is_fixed = getattr(rotary, "rope_type", None) in _FIXED_TURNS
         self._cos = self._sin = np.empty((0, self._half), np.float32)
 
-    def of(self, positions: NDArray[np.int64]) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
-        """[N, dim / 2] each, float32."""
+    def of(self, batch: PackedBatch) -> tuple[NDArray[np.float32], NDArray[np.float32], NDArray[np.int64]]:
+        """[T, dim / 2] each, float32, and the place of each row among them."""
         if not self._is_fixed:
-            return self._compute(positions)
-        last = int(positions.max())
-        if last >= len(self._cos):
-            self._cos, self._sin = self._compute(np.arange(max(256, 2 * last), dtype=np.int64))
-        return self._cos[positions], self._sin[positions]
+            return *self._compute(batch.positions), np.arange(batch.num_rows)
+        length = int(batch.ends.max())
+        if length > len(self._cos):
+            self._cos, self._sin = self._compute(np.arange(max(256, 2 * length), dtype=np.int64))
+        return self._cos, self._sin, batch.positions
 
     def _compute(self, positions: NDArray[np.int64]) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
         turns = self._rotary(torch.empty(0, dtype=torch.float32), torch.from_numpy(positions)[None])

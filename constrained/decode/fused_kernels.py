@@ -81,8 +81,9 @@ def add_and_norm(
 @float_kernel
 def rotate(
     qkv: Bits,  # [N, all heads * dim], in place
-    cos: Floats,  # [N, dim / 2]
-    sin: Floats,  # [N, dim / 2]
+    cos: Floats,  # [T, dim / 2]
+    sin: Floats,  # [T, dim / 2]
+    turns: NDArray[np.int64],  # [N], each row's place among them
     num_rotated: int,
     dim: int,
     shift: int,
@@ -93,7 +94,7 @@ def rotate(
     values, turned_bits = bits.view(np.float32), np.empty(dim, np.uint32)
     turned = turned_bits.view(np.float32)
     for row in range(len(qkv)):
-        c, s = cos[row], sin[row]
+        c, s = cos[turns[row]], sin[turns[row]]
         for head in range(num_rotated):
             part = qkv[row, head * dim : (head + 1) * dim]
             widen(part, shift, bits)
@@ -129,8 +130,9 @@ def store(
 @float_kernel
 def turn_and_store(
     qkv: Bits,  # [N, (query heads + 2 kv heads) * dim]
-    cos: Floats,  # [N, dim / 2]
+    cos: Floats,  # [T, dim / 2]
     sin: Floats,
+    turns: NDArray[np.int64],  # [N]
     keys: Bits,
     values: Bits,
     slots: NDArray[np.int64],
@@ -138,5 +140,5 @@ def turn_and_store(
     query_bits: NDArray[np.uint32],  # [N, query heads, dim]
 ) -> None:
     """What comes before attention to decode rows, in one call: rotate, then `store`."""
-    rotate(qkv, cos, sin, query_bits.shape[1] + keys.shape[1], query_bits.shape[2], shift)
+    rotate(qkv, cos, sin, turns, query_bits.shape[1] + keys.shape[1], query_bits.shape[2], shift)
     store(qkv, keys, values, slots, shift, query_bits)

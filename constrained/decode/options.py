@@ -37,7 +37,8 @@ class EngineOptions:
 
     `prefix_caching`: what was computed for one prompt is found again by others. `fuse`: on a CPU, models of the Llama family
     are computed by our own forward pass; `pack_linears`: on a CPU, all others get linear layers, gated MLPs and norms of ours.
-    Both take a second copy of the weights. A sequence whose mask is `mask_patience_s` late sits the step out. One whose reader
+    Both take a second copy of the weights. `cuda_graphs`: on a CUDA device, decode steps are recorded when the engine starts,
+    and replayed. A sequence whose mask is `mask_patience_s` late sits the step out. One whose reader
     leaves `max_unread` tokens lying pauses until they are taken. `speculation` guesses tokens ahead; `draft_model` is the
     smaller model that it may ask, of the same vocabulary.
     """
@@ -49,6 +50,7 @@ class EngineOptions:
     prefix_caching: bool = True
     fuse: bool = True
     pack_linears: bool = True
+    cuda_graphs: bool = True
     mask_patience_s: float = 0.005
     max_unread: int = 2048
     speculation: Speculation | None = None

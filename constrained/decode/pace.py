@@ -9,6 +9,7 @@ from __future__ import annotations
 from math import inf
 
 _NEW = 0.25  # the weight of a new time in its running mean
+_BURST_S = 0.25  # the most that a step takes from those who decode, where more wait
 _IDLE_S = 0.5  # a step of prefill alone; who comes meanwhile waits for it, who leaves is noticed after it
 _IDLE_START = 512  # tokens of such a step while their cost is unknown
 _STEADY = 256  # prefilled tokens that weigh as much as all that is known of their cost
@@ -39,10 +40,14 @@ class Pace:
 
     def idle_budget(self, most: int) -> int:
         """Prefill tokens for a step in which nothing decodes: at most `most`, fewer where they would take half a second."""
-        if self._stretch == inf:
-            return most
-        wanted = _IDLE_START if self._token is None else max(self._least, int(_IDLE_S / self._token))
-        return min(most, wanted)
+        return most if self._stretch == inf else min(most, self._tokens_in(_IDLE_S))
+
+    def burst_budget(self, most: int) -> int:
+        """Prefill tokens for a step while many come in together: at most `most`, or a quarter of a second.
+
+        Spread over many steps the same work would slow those who decode down by as much, and keep the others waiting longer.
+        """
+        return self._most if self._stretch == inf else min(most, self._tokens_in(_BURST_S))
 
     def note(self, num_decoding: int, num_prefill: float, step_s: float) -> None:
         """Learn from a step: its prefill tokens (weighted as the budget is) and its seconds.
@@ -57,6 +62,9 @@ class Pace:
         if quiet is not None:
             weight = num_prefill / (num_prefill + _STEADY)
             self._token = _mean(self._token, max(step_s - quiet, 0.05 * step_s) / num_prefill, weight)
+
+    def _tokens_in(self, seconds: float) -> int:
+        return _IDLE_START if self._token is None else max(self._least, int(seconds / self._token))
 
     def _quiet_s(self, num_decoding: int) -> float | None:
         """Seconds of a step of decoding alone, by the nearest number of sequences that was seen."""

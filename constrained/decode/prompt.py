@@ -7,16 +7,17 @@ fields are and that it is asked for JSON. Pure Python; knows no tokenizer.
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
+from constrained.decode.outline import outline
 from constrained.errors import OptionError
 
-PLACEHOLDER = "{schema}"
-DEFAULT_TEMPLATE = (
-    f"You answer with JSON only. Your answer must follow this JSON Schema:\n{PLACEHOLDER}\nUse the facts that the user gives."
-)
+SCHEMA, OUTLINE = "{schema}", "{outline}"
+_PLACEHOLDERS = re.compile(f"{re.escape(SCHEMA)}|{re.escape(OUTLINE)}")
+DEFAULT_TEMPLATE = f"You answer with JSON only. Your answer must have this form:\n{OUTLINE}\nUse the facts that the user gives."
 
 Message = Mapping[str, str]
 
@@ -36,16 +37,18 @@ class Encoder(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class SchemaPrompt:
-    """The text that tells the model its schema; `{schema}` in the template stands for the schema as compact JSON."""
+    """The text that tells the model its schema: `{outline}` in the template stands for an outline of the answer, `{schema}`
+    for the schema as compact JSON, which also takes the place of an outline that cannot say all of it.
+    """
 
     template: str = DEFAULT_TEMPLATE
 
     def __post_init__(self) -> None:
-        if PLACEHOLDER not in self.template:
-            raise OptionError(f"the template must hold {PLACEHOLDER}, found {self.template!r}", "template")
+        if not _PLACEHOLDERS.search(self.template):
+            raise OptionError(f"the template must hold {OUTLINE} or {SCHEMA}, found {self.template!r}", "template")
 
     def instruction(self, schema: Any) -> str:
-        return self.template.replace(PLACEHOLDER, compact_json(schema))
+        return _PLACEHOLDERS.sub(lambda found: _told(found[0], schema), self.template)
 
     def messages(self, conversation: Sequence[Message], schema: Any, system: bool = True) -> list[dict[str, str]]:
         """The conversation with the instruction at the end of its system message, which is added where there is none.
@@ -93,6 +96,11 @@ def compact_json(value: Any) -> str:
     except UnicodeEncodeError:
         return json.dumps(value, separators=(",", ":"))
     return text
+
+
+def _told(placeholder: str, schema: Any) -> str:
+    text = outline(schema) if placeholder == OUTLINE else compact_json(schema)
+    return f"any value of the JSON Schema {compact_json(schema)}" if text is None else text
 
 
 def _before_first_user_turn(turns: list[dict[str, str]], instruction: str) -> list[dict[str, str]]:

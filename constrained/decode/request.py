@@ -72,9 +72,9 @@ class SamplingParams:
 
     @property
     def shapes_logits(self) -> bool:
-        """Whether anything but the mask changes logits before the temperature does."""
+        """Whether penalties or biases change logits before the temperature does."""
         penalised = self.repetition_penalty != 1.0 or self.presence_penalty != 0.0 or self.frequency_penalty != 0.0
-        return penalised or bool(self.logit_bias) or self.min_tokens > 0
+        return penalised or bool(self.logit_bias)
 
 
 @dataclass(slots=True)

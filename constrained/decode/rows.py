@@ -7,9 +7,11 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Sequence as Seq
+from threading import Lock
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 
 from constrained.decode.sequence import MaskRowLike
 from constrained.errors import InternalError
@@ -18,20 +20,33 @@ ALL_TOKENS = 0
 
 
 class RowTable:
-    """`table` int32 [capacity, num_words] on `device`; the least recently used rows leave first."""
+    """`table` int32 [capacity, num_words] on `device`; the least recently used rows leave first.
+
+    Safe between threads; a thread's slots hold as long as others bring in fewer new rows than the table has beside them.
+    """
 
     def __init__(self, capacity: int, num_words: int, device: torch.device) -> None:
         self.table = torch.zeros(capacity, num_words, dtype=torch.int32, device=device)
         self.table[ALL_TOKENS] = -1
         self.num_uploads = 0
+        self._lock = Lock()
         self._slots: OrderedDict[int, int] = OrderedDict()  # row id -> slot, least recently used first
         self._free = list(range(capacity - 1, ALL_TOKENS, -1))
+
+    @property
+    def words(self) -> NDArray[np.int32]:
+        """The table in place, on a CPU."""
+        return self.table.numpy()
 
     def slots(self, rows: Seq[MaskRowLike | None]) -> list[int]:
         """The slot of each row of one step (None: every token), after uploading those that are new.
 
         No row of `rows` is evicted by another one: they are marked as used before any slot is taken.
         """
+        with self._lock:
+            return self._slots_of(rows)
+
+    def _slots_of(self, rows: Seq[MaskRowLike | None]) -> list[int]:
         fresh = {row.id: row for row in rows if row is not None and row.id not in self._slots}
         for row in rows:
             if row is not None and row.id in self._slots:

@@ -6,8 +6,10 @@ Knows token ids, positions and blocks; nothing of requests, grammars or sampling
 from __future__ import annotations
 
 import inspect
+from collections.abc import Iterator
 from collections.abc import Sequence as Seq
-from typing import TYPE_CHECKING
+from contextlib import contextmanager, nullcontext
+from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor
@@ -19,6 +21,8 @@ from constrained.decode.blocks import Copy
 from constrained.decode.cpu_attention import CPU_DTYPES, CpuPagedAttention
 from constrained.decode.crew import Crew
 from constrained.decode.fused import FusedForward, is_fusable
+from constrained.decode.graphs import DecodeGraphs, Recorder, StaticStep, sizes_up_to, widths_up_to
+from constrained.decode.mask_kernels import NO_ROWS, Greedy
 from constrained.decode.torch_attention import TorchPagedAttention
 from constrained.errors import UnsupportedModelError
 
@@ -32,12 +36,13 @@ _FEWEST_BLOCKS = 4
 class ModelRunner:
     """Owns the KV memory of `num_blocks` blocks of `block_len` tokens and switches the model to our attention.
 
-    With `kv_bytes` the number of blocks follows from it; `max_tokens` bounds it where fewer would do.
+    With `kv_bytes` the number of blocks follows from it; `max_tokens` bounds it where fewer would do. `portable`: take the
+    attention of other devices on a CPU too.
     """
 
     block_len = BLOCK_LEN
 
-    def __init__(self, model: PreTrainedModel, name: str, kv_bytes: int, max_tokens: int) -> None:
+    def __init__(self, model: PreTrainedModel, name: str, kv_bytes: int, max_tokens: int, *, portable: bool = False) -> None:
         self.model = model
         self.name = name
         self.device = model.device
@@ -48,8 +53,10 @@ class ModelRunner:
         self.recorder = self._probe()
         block_bytes = sum(_token_bytes(shape, self.dtype) for shape in self.recorder.layers.values()) * BLOCK_LEN
         self.num_blocks = max(_FEWEST_BLOCKS, min(kv_bytes // block_bytes, -(-max_tokens // BLOCK_LEN)))
-        self._backend = self._make_backend(self.recorder.layers)
+        self._backend = self._make_backend(self.recorder.layers, portable)
         self._fused: FusedForward | None = None
+        self.graphs: DecodeGraphs | None = None
+        self._static_layers: list[int] = []
 
     @property
     def max_positions(self) -> int | None:
@@ -63,12 +70,19 @@ class ModelRunner:
         bounds = [k["original_max_position_embeddings"] for k in kinds if k.get("rope_type") == "longrope"]
         return min(bounds, default=None)
 
-    def forward(self, spans: Seq[Span], copies: Seq[Copy] = ()) -> Tensor:
-        """Logits [rows that are wanted, vocabulary] in the order of the spans; `copies` of blocks are made first."""
+    def forward(self, spans: Seq[Span], copies: Seq[Copy] = (), greedy: Greedy = NO_ROWS) -> Tensor:
+        """Logits [rows that are wanted, vocabulary] in the order of the spans; `copies` of blocks are made first.
+
+        They hold until the next call, which may write into the same memory.
+        Our own pass fills in the tokens of `greedy`, as far as it can; any other leaves them.
+        """
         if copies:
             self._backend.copy_blocks(copies)
         batch = pack(spans)
-        return self._run_fused(self._fused, batch) if self._fused is not None else self._run(batch, self._backend)
+        if self._fused is not None:
+            return self._run_fused(self._fused, batch, greedy)
+        replayed = self._replay(self.graphs, batch) if self.graphs is not None else None
+        return replayed if replayed is not None else self._run(batch, self._backend)
 
     @property
     def is_fused(self) -> bool:
@@ -84,10 +98,55 @@ class ModelRunner:
             self._fused.close()
         self._fused = None
 
+    @property
+    def reads_in_place(self) -> bool:
+        """Whether decode attention is a kernel of the device's own."""
+        return isinstance(self._backend, TorchPagedAttention) and self._backend.reads_in_place
+
+    def gather(self) -> None:
+        """Compute decode attention in plain torch from now on."""
+        if isinstance(self._backend, TorchPagedAttention):
+            self._backend.gather()
+
     @torch.inference_mode()
-    def _run_fused(self, fused: FusedForward, batch: PackedBatch) -> Tensor:
+    def record(self, recorder: Recorder, most_rows: int, max_len: int) -> None:
+        """Replay decode steps of up to `most_rows` sequences from now on, as long as none has more than `max_len` tokens."""
+        if not isinstance(self._backend, TorchPagedAttention):
+            return
+        num_blocks = min(self.num_blocks, -(-max_len // BLOCK_LEN))
+        widths = [num_blocks] if self.reads_in_place else widths_up_to(num_blocks)
+        sizes = sizes_up_to(most_rows)
+        self.graphs = DecodeGraphs(self._compute_static, recorder, sizes, widths, self._backend.scratch_block)
+        self.graphs.record_all()
+
+    @contextmanager
+    def on_device(self) -> Iterator[None]:
+        """Kernels and graphs of this thread go to the model's device, where there are several."""
+        with torch.cuda.device(self.device) if self.device.type == "cuda" else nullcontext():
+            yield
+
+    def stop_replaying(self) -> None:
+        self.graphs = None
+
+    def _compute_static(self, step: StaticStep) -> Tensor:
+        """Logits of all rows."""
+        backend: Any = self._backend
+        backend.begin_static(step)
+        with active(backend) as self._static_layers:
+            out = self.model(input_ids=step.token_ids[None], position_ids=step.positions[None], use_cache=False)
+        logits: Tensor = out.logits[0]
+        return logits
+
+    @torch.inference_mode()
+    def _replay(self, graphs: DecodeGraphs, batch: PackedBatch) -> Tensor | None:
+        logits = graphs.logits(batch)
+        self.called_layers = self._static_layers
+        return logits
+
+    @torch.inference_mode()
+    def _run_fused(self, fused: FusedForward, batch: PackedBatch, greedy: Greedy) -> Tensor:
         self.called_layers = list(range(fused.num_layers))
-        return fused.logits(batch)
+        return fused.logits(batch, greedy)
 
     @torch.inference_mode()
     def _run(self, batch: PackedBatch, backend: AttentionBackend) -> Tensor:
@@ -107,6 +166,7 @@ class ModelRunner:
     def close(self) -> None:
         """Give the model its own attention back: it can run without an engine again."""
         self.unfuse()
+        self.stop_replaying()
         self._crew.close()
         self.model.set_attn_implementation(self._own_attention)
 
@@ -126,8 +186,8 @@ class ModelRunner:
     def refusal(self, reason: str) -> UnsupportedModelError:
         return UnsupportedModelError(f"the model {self.name} ({type(self.model).__name__}) cannot be served: {reason}")
 
-    def _make_backend(self, shapes: dict[int, LayerShape]) -> AttentionBackend:
-        if self.device.type == "cpu" and self.dtype in CPU_DTYPES:
+    def _make_backend(self, shapes: dict[int, LayerShape], portable: bool) -> AttentionBackend:
+        if self.device.type == "cpu" and self.dtype in CPU_DTYPES and not portable:
             return CpuPagedAttention(shapes, self.num_blocks, self.dtype)
         return TorchPagedAttention(shapes, self.num_blocks, BLOCK_LEN, self.dtype, self.device)
 

@@ -2,7 +2,9 @@
 
 Running sequences that decode come first: a token each, or the few that were forced upon them. What the step's token
 budget leaves goes to prefill, in order of admission, in chunks: small ones while others decode, by what `Pace` has learned
-of their cost, so that a long prompt never stalls running streams.
+of their cost, so that a long prompt never stalls running streams. Where those who wait for their first token
+gain more than those who decode lose by it, as when many arrive together, steps take in what a quarter of a second computes
+until all of them are in.
 
 A waiting sequence is admitted when the pool holds all its tokens and a spare block for each running one; higher priority
 first, then in order of arrival. Each time that a later one is admitted before it, a sequence comes nearer to the next
@@ -16,7 +18,7 @@ paused. What they held stays known as long as memory allows, and is found again 
 from __future__ import annotations
 
 from collections.abc import Sequence as Seq
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from constrained.decode.batch import Span
 from constrained.decode.blocks import BlockManager, Copy
@@ -33,8 +35,8 @@ PATIENCE = 8  # overtakings that weigh as much as one level of priority
 class SchedulerLimits:
     """`prefill_busy` and `prefill_idle` are the most prefill tokens per step while others decode and while none does.
 
-    Beside decoding there are fewer where a step would otherwise take more than `stretch` times as long as without prefill,
-    while none does where one would take more than half a second.
+    Beside decoding there are fewer where a step would otherwise take more than `stretch` times as long as without prefill;
+    while many come in together, where one would take more than a quarter of a second; while none decodes, half a second.
     """
 
     max_running: int = 32
@@ -59,7 +61,7 @@ class Work:
 
     sequence: Sequence
     end: int
-    drafts: list[int] = field(default_factory=list)
+    drafts: Seq[int] = ()
 
     @property
     def samples(self) -> bool:
@@ -71,7 +73,8 @@ class Work:
 
     def span(self) -> Span:
         sequence = self.sequence
-        token_ids = sequence.tokens[sequence.num_computed : self.end] + self.drafts
+        token_ids = sequence.tokens[sequence.num_computed : self.end]
+        token_ids += self.drafts
         return Span(token_ids, sequence.num_computed, sequence.table.blocks, self.num_logits)
 
 
@@ -96,7 +99,7 @@ class Scheduler:
         self.running: list[Sequence] = []
         self.paused: list[Sequence] = []
         self.num_preemptions = self.num_cached = 0
-        self._num_arrivals = 0
+        self._num_arrivals = self._last_of_burst = 0
         self._blocks = blocks
         self._limits = limits
         self.pace = Pace(limits.prefill_busy, limits.stretch)
@@ -142,8 +145,7 @@ class Scheduler:
         self._grow_running()
         self._admit()
         decoding = [s for s in self.running if _is_decoding(s) and not s.is_thinking]
-        budget = self.pace.budget(len(decoding)) if decoding else self.pace.idle_budget(self._limits.prefill_idle)
-        prefill, spent = self._prefill(budget)
+        prefill, spent = self._prefill(self._prefill_budget(len(decoding)))
         return Plan([Work(s, len(s.tokens)) for s in decoding] + prefill, self._copies, len(decoding), spent)
 
     def add_drafts(self, work: Work, drafts: Seq[int]) -> None:
@@ -160,12 +162,14 @@ class Scheduler:
         sequence.num_computed = num_tokens
         if was_prefilling and num_tokens >= sequence.usage.prompt_tokens:
             self._blocks.register_tail(sequence.table, sequence.tokens, num_tokens)
-        else:
+        elif (sequence.table.num_known + 1) * self._blocks.block_len <= num_tokens:
             self._blocks.register(sequence.table, sequence.tokens, num_tokens)
 
     def _grow_running(self) -> None:
         """Give each running sequence room for its next tokens; the first of the order is served first."""
-        for sequence in sorted(self.running, key=_turn):
+        block_len = self._blocks.block_len
+        short = [s for s in self.running if len(s.tokens) > len(s.table.blocks) * block_len]
+        for sequence in sorted(short, key=_turn):
             while sequence in self.running and not self._blocks.grow(sequence.table, len(sequence.tokens)):
                 self._preempt(max(self.running, key=_turn))
 
@@ -221,6 +225,23 @@ class Scheduler:
                 if end - start >= block_len // 2 and tokens[:end] == other.tokens[:end]:
                     return True
         return False
+
+    def _prefill_budget(self, num_decoding: int) -> int:
+        """By who gains more: prefill of t seconds, stretched over many steps, takes t / (stretch - 1) longer than at once.
+
+        Each that waits would gain that, and each that decodes is silent for t; in all it is delayed by t either way. A single
+        newcomer, who may bring any length, disturbs nobody's rhythm.
+        """
+        arrivals = [sequence.arrival for sequence in self.running if not _is_decoding(sequence)]
+        if not num_decoding or len(arrivals) > max(1, (self._limits.stretch - 1) * num_decoding):
+            self._last_of_burst = max(arrivals, default=0)
+        elif all(arrival > self._last_of_burst for arrival in arrivals):
+            self._last_of_burst = 0
+        if not num_decoding:
+            return self.pace.idle_budget(self._limits.prefill_idle)
+        if self._last_of_burst:
+            return self.pace.burst_budget(self._limits.prefill_idle)
+        return self.pace.budget(num_decoding)
 
     def _prefill(self, budget: int) -> tuple[list[Work], float]:
         """Prefill for up to `budget` weighted tokens, and how many they are."""

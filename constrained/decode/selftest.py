@@ -1,7 +1,8 @@
 """Does the packed, paged forward compute this model exactly? Asked once, when a model is loaded.
 
-Two sequences of pseudo-random tokens go through in uneven chunks, prefill beside single-token steps; every step's logits
-must equal those of the model's own eager forward. A model that fails is refused: a wrong model is worse than none.
+Two sequences of pseudo-random tokens go through in uneven chunks, prefill beside single-token steps and two of these together;
+every step's logits must equal those of the model's own eager forward. A model that fails is refused: a wrong model is worse
+than none.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
 _TOLERANCES = {torch.bfloat16: 6e-2, torch.float16: 2e-2}
 _FLOAT_TOLERANCE = 1e-4
 _LEN = 40
-_CUTS = ((0, 19, 20, 21, _LEN), (0, 5, 30, _LEN - 1, _LEN))
+_CUTS = ((0, 19, 20, 21, 22, _LEN), (0, 5, 31, 32, 33, _LEN))
 _BLOCKS = ((0, 2), (3, 1))
 
 

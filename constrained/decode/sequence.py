@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from concurrent.futures import Future
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
@@ -61,13 +60,22 @@ class GrammarLike(Protocol):
     def matcher(self) -> MatcherLike: ...
 
 
+class ThinkingLike(Protocol):
+    """Work on a sequence's masks that is under way on another thread."""
+
+    def done(self) -> bool: ...
+
+    def wait(self) -> None: ...
+
+
 @dataclass(slots=True, eq=False)
 class Sequence:
     """`tokens` are what the model sees, prompt and output; the KV cache holds the first `num_computed` of them, in `table`.
 
-    `tokens_to_end` is the grammar's bound at the present position, None before it was first asked. `thinking` is the work on
-    its masks that a step did not wait for. `arrival` and `num_overtaken` decide its turn. `owner` is whoever receives its
-    chunks; the engine only hands it back. `is_cancelled` may be set by any thread.
+    `open_row` is the mask of free text while `min_tokens` holds its end back. `tokens_to_end` is the grammar's bound at the
+    present position, None before it was first asked. `thinking` is the work on its masks that a step did not wait for.
+    `arrival` and `num_overtaken` decide its turn. `owner` is whoever receives its chunks; the engine only hands it back.
+    `is_cancelled` may be set by any thread.
     """
 
     tokens: list[int]
@@ -78,12 +86,13 @@ class Sequence:
     owner: Any = None
     shaper: LogitShaper | None = None
     stop: StopText | None = None
+    open_row: MaskRowLike | None = None
     num_output: int = 0
     num_computed: int = 0
     tokens_to_end: int | None = None
     table: BlockTable = field(default_factory=BlockTable)
     usage: Usage = field(default_factory=Usage)
-    thinking: Future[Any] | None = None
+    thinking: ThinkingLike | None = None
     arrival: int = 0
     num_overtaken: int = 0
     was_admitted: bool = False

@@ -49,7 +49,7 @@ class Steering:
         if not token_ids:
             raise RequestError("the context holds no token", "context")
         if sequence.thinking is not None:
-            sequence.thinking.result()
+            sequence.thinking.wait()
         room, needed = self._max_len - len(token_ids), sequence.tokens_to_end or 1
         if room < needed:
             raise ContextLengthError(

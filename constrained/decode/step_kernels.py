@@ -13,12 +13,14 @@ from numpy.typing import NDArray
 from constrained.decode.attention_kernels import attend_head, make_room, tile_address
 from constrained.decode.fused_kernels import Bits, Floats, add_and_norm, narrow, turn_and_store
 from constrained.decode.kernels import kernel
+from constrained.decode.mask_kernels import Greedy, judge
 from constrained.decode.packing import Packed
 from constrained.decode.product_kernels import multiply
 from constrained.decode.shares import Counters, await_all, claim, finish
 from constrained.tokens.jit import unowned
 
 PHASES_A_LAYER = 8
+PHASES_AT_END = 3
 _ROWS_A_PART = 4
 _NO_SINKS = np.empty(0, np.float32)
 _part: Any = kernel
@@ -50,8 +52,9 @@ class Step(NamedTuple):
 
     token_ids: NDArray[np.int64]  # [N]
     slots: NDArray[np.int64]  # [N]
-    cos: Floats  # [N, dim / 2]
+    cos: Floats  # [T, dim / 2]
     sin: Floats
+    turns: NDArray[np.int64]  # [N], each row's place among them
     pieces: NDArray[np.int64]  # [P, 4]
     tables: NDArray[np.int64]  # [S, blocks]
     logit_rows: NDArray[np.int64]  # [rows whose logits are wanted]
@@ -74,9 +77,17 @@ class Buffers(NamedTuple):
 
 @kernel
 def run_step(
-    weights: Weights, cache: Cache, step: Step, buffers: Buffers, eps: float, shift: int, parts: Counters, run: int
+    weights: Weights,
+    cache: Cache,
+    step: Step,
+    buffers: Buffers,
+    greedy: Greedy,
+    eps: float,
+    shift: int,
+    parts: Counters,
+    run: int,
 ) -> None:
-    """Fills `buffers.logits`; returns when all threads' parts are done, or `parts` count another run."""
+    """Fills `buffers.logits` and `greedy.tokens`; returns when all threads' parts are done, or `parts` count another run."""
     embed, norms, parts = unowned(weights.embed), unowned(weights.norms), unowned(parts)
     qkv_w, qkv_s, qkv_b = _freed(weights.qkv)
     out_w, out_s, out_b = _freed(weights.out)
@@ -88,7 +99,8 @@ def run_step(
     qkv, attended, active = unowned(buffers.qkv), unowned(buffers.attended), unowned(buffers.active)
     wanted, logits = unowned(buffers.wanted), unowned(buffers.logits)
     query, result = unowned(buffers.query), unowned(buffers.result)
-    token_ids, slots, cos, sin = unowned(step.token_ids), unowned(step.slots), unowned(step.cos), unowned(step.sin)
+    token_ids, slots, turns = unowned(step.token_ids), unowned(step.slots), unowned(step.turns)
+    cos, sin = unowned(step.cos), unowned(step.sin)
     pieces, tables, logit_rows = unowned(step.pieces), unowned(step.tables), unowned(step.logit_rows)
     nothing = delta[:0]
     num_layers = len(qkv_w)
@@ -109,7 +121,7 @@ def run_step(
             phase,
         )
         multiply(normed, qkv_w[layer], qkv_s[layer], qkv_b[layer], False, qkv, parts, run, phase + 1)
-        _turn(qkv, cos, sin, keys[layer], values[layer], slots, shift, query, parts, run, phase + 2)
+        _turn(qkv, cos, sin, turns, keys[layer], values[layer], slots, shift, query, parts, run, phase + 2)
         _attend(
             query,
             keys[layer],
@@ -132,6 +144,7 @@ def run_step(
         phase += PHASES_A_LAYER
     _last_norm(residual, delta, logit_rows, norms[2 * num_layers], eps, shift, wanted, parts, run, phase)
     multiply(wanted, head_w[0], head_s[0], head_b[0], False, logits, parts, run, phase + 1)
+    _judge(logits, shift, unowned(greedy.table), unowned(greedy.slots), unowned(greedy.tokens), parts, run, phase + 2)
 
 
 @_part
@@ -159,7 +172,7 @@ def _embed_and_norm(embed, token_ids, residual, delta, weight, eps, shift, norme
 
 
 @_part
-def _turn(qkv, cos, sin, keys, values, slots, shift, query, parts, run, phase):  # type: ignore[no-untyped-def]
+def _turn(qkv, cos, sin, turns, keys, values, slots, shift, query, parts, run, phase):  # type: ignore[no-untyped-def]
     """Rotate queries and keys, store keys and values."""
     num_rows = len(qkv)
     num_parts = (num_rows + _ROWS_A_PART - 1) // _ROWS_A_PART
@@ -168,7 +181,7 @@ def _turn(qkv, cos, sin, keys, values, slots, shift, query, parts, run, phase): 
         if part >= num_parts:
             break
         a, b = part * _ROWS_A_PART, min(part * _ROWS_A_PART + _ROWS_A_PART, num_rows)
-        turn_and_store(qkv[a:b], cos[a:b], sin[a:b], keys, values, slots[a:b], shift, query[a:b])
+        turn_and_store(qkv[a:b], cos, sin, turns[a:b], keys, values, slots[a:b], shift, query[a:b])
         finish(parts, phase)
     await_all(parts, run, phase, num_parts)
 
@@ -225,5 +238,21 @@ def _last_norm(residual, delta, rows, weight, eps, shift, wanted, parts, run, ph
             break
         row = rows[part]
         add_and_norm(residual[row : row + 1], delta[row : row + 1], weight, eps, shift, wanted[part : part + 1])
+        finish(parts, phase)
+    await_all(parts, run, phase, num_parts)
+
+
+@_part
+def _judge(logits, shift, table, slots, tokens, parts, run, phase):  # type: ignore[no-untyped-def]
+    """The best allowed token of each row whose mask is known."""
+    num_parts = len(slots)
+    while True:
+        part = claim(parts, run, phase, num_parts)
+        if part >= num_parts:
+            break
+        if shift == 16:
+            judge(logits.view(np.int16), part, table, slots, 0x7FFF, 0x7F80, tokens)
+        else:
+            judge(logits.view(np.int32), part, table, slots, 0x7FFFFFFF, 0x7F800000, tokens)
         finish(parts, phase)
     await_all(parts, run, phase, num_parts)

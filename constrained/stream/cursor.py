@@ -96,10 +96,14 @@ class Cursor:
         self._kept = [] if arms_of(self._location) or arms_of(around) else None
 
     def text(self, add: str) -> None:
+        self._ops += self.text_alone(add)
+
+    def text_alone(self, add: str) -> list[Op]:
+        """As `text` and then `drain`, where nothing waits: most tokens are no more than that."""
         if self._kept is not None:
             self._kept.append(add)
         self.fold.text(self._path, add)
-        self._ops.append(Text(self._path, add))
+        return [Text(self._path, add)]
 
     def close_string(self) -> None:
         if self._kept is not None:

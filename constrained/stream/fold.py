@@ -129,7 +129,9 @@ class Fold:
 
     def text(self, path: str, add: str) -> None:
         """`text`."""
-        opened = self._innermost(path)
+        opened = self._chain[-1] if self._chain else None
+        if opened is None or opened.path != path:
+            opened = self._innermost(path)
         if opened.container is not None:
             raise FoldError("text is for an open string; a container is open here", path)
         if not add.isascii() and _SURROGATE.search(add):

@@ -87,8 +87,7 @@ class DeltaStream:
         """The ops that the next bytes cause. `StreamError` where they are not JSON; the stream then takes nothing more."""
         if self._is_in_text and self._reader.is_between and _PLAIN_TEXT.fullmatch(data):
             self._base += len(data)
-            self._cursor.text(data.decode("ascii"))
-            return self._cursor.drain()
+            return self._cursor.text_alone(data.decode("ascii"))
         at = 0
         with self._guard():
             while at < len(data):

@@ -30,14 +30,15 @@ class StringReader:
     def __init__(self) -> None:
         self._utf8 = codecs.getincrementaldecoder("utf-8")()
         self._escape = bytearray()  # an escape that has begun, from its backslash; a surrogate pair is one escape
-
-    @property
-    def is_between(self) -> bool:
-        """Whether neither an escape nor a character is under way."""
-        return not self._escape and not self._utf8.getstate()[0]
+        self.is_between = True  # neither an escape nor a character is under way
 
     def read(self, data: bytes, at: int) -> tuple[int, str, bool]:
         """From `data[at:]`: where it stopped, the text up to there, and whether the closing quote was passed."""
+        end = self._read(data, at)
+        self.is_between = not self._escape and not self._utf8.getstate()[0]
+        return end
+
+    def _read(self, data: bytes, at: int) -> tuple[int, str, bool]:
         pieces: list[str] = []
         while at < len(data):
             if self._escape:

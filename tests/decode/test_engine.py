@@ -167,7 +167,7 @@ def test_cancellation_frees_the_slot_before_the_next_step(tiny: TinyModel) -> No
         async with engine(tiny, limits=SchedulerLimits(max_running=1)) as e:
             first = e.submit([1], SamplingParams(max_tokens=250, seed=0), ArrayGrammar(tiny.vocabulary))
             await anext(first)
-            second = e.submit([2], SamplingParams(max_tokens=3))
+            second = e.submit([2], SamplingParams(max_tokens=3, temperature=0))
             first.cancel()
             return await read(first), await read(second)
 
@@ -252,11 +252,11 @@ def test_a_forward_pass_that_raises_fails_its_sequences_and_leaves_no_slot_behin
         async with engine(tiny) as e:
             runner = e._engine._runner
             forward = runner.forward
-            runner.forward = lambda spans, copies: 1 / 0
+            runner.forward = lambda *_: 1 / 0
             failed = await read_all([e.submit(p, SamplingParams(), ArrayGrammar(tiny.vocabulary)) for p in PROMPTS])
             runner.forward = forward
             assert e.stats().free_blocks == e.stats().total_blocks
-            return failed, await read(e.submit([1], SamplingParams(max_tokens=2)))
+            return failed, await read(e.submit([1], SamplingParams(max_tokens=2, temperature=0)))
 
     failed, later = asyncio.run(main())
     assert all(chunk.finish_reason == "error" and isinstance(chunk.error, ZeroDivisionError) for chunk in failed)

@@ -9,7 +9,10 @@ from typing import Any
 import pytest
 import torch
 
+from constrained.decode.admission import admit
+from constrained.decode.choices import ChoiceWorker
 from constrained.decode.request import Chunk, SamplingParams
+from constrained.decode.rows import RowTable
 from constrained.errors import RequestError
 from tests.decode.mocks import EOS, ArrayGrammar, TinyModel
 from tests.decode.test_engine import PROMPTS, engine, read, read_all
@@ -65,6 +68,29 @@ def test_the_end_is_held_back_for_min_tokens(tiny: TinyModel) -> None:
     assert at_once.token_ids == (EOS,)
     assert len(later.token_ids) == 10
     assert later.token_ids.index(EOS) == 9
+
+
+@pytest.mark.parametrize("temperature", [0.0, 1.0])
+def test_a_held_back_end_is_masked_or_shifted_alike(tiny: TinyModel, temperature: float) -> None:
+    (free,) = generate(tiny, [replace(GREEDY, temperature=temperature, seed=2)])
+    ends = frozenset(free.token_ids[:3])
+    held = replace(GREEDY, temperature=temperature, seed=2, stop_token_ids=ends, min_tokens=7)
+    masked, shifted = generate(tiny, [held, replace(held, logprobs=0)])
+    assert masked.token_ids == shifted.token_ids
+    assert not ends & set(masked.token_ids[:7])
+    assert generate(tiny, [replace(held, min_tokens=0)])[0].token_ids == free.token_ids[:1]
+
+
+@pytest.mark.parametrize("num_said", [0, 2, 5])
+def test_an_end_is_held_back_behind_guesses_too(tiny: TinyModel, num_said: int) -> None:
+    sequence = admit(tiny, 256, [1], replace(GREEDY, min_tokens=4), None, None)
+    for token in range(num_said):
+        sequence.append(token)
+    worker = ChoiceWorker(RowTable(2, tiny.vocabulary.num_words, torch.device("cpu")))
+    (choices,) = worker.start([sequence], [[7, 8, 9]]).wait(1.0)
+    worker.close()
+    assert choices is not None
+    assert [choice is not None for choice in choices] == [num_said + i < 4 for i in range(4)]
 
 
 def test_a_bias_decides_and_a_penalty_avoids_repetition(tiny: TinyModel) -> None:

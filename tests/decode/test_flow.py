@@ -108,8 +108,8 @@ def test_steering_goes_on_from_the_same_place_in_the_grammar(tiny: TinyModel) ->
 
 
 def test_a_value_replaced_in_the_context_is_what_the_model_sees(tiny: TinyModel) -> None:
-    prompt = [(5 * i) % 200 for i in range(70)]
-    params = SamplingParams(temperature=0, max_tokens=20)
+    prompt, most = [(5 * i) % 200 for i in range(70)], 150  # enough that it does not end before it pauses
+    params = SamplingParams(temperature=0, max_tokens=most)
 
     async def main() -> tuple[list[int], Chunk, Chunk]:
         async with engine(tiny) as e:
@@ -121,13 +121,13 @@ def test_a_value_replaced_in_the_context_is_what_the_model_sees(tiny: TinyModel)
             await generation.steer(changed)
             generation.resume()
             rest = await read(generation)
-            while len(rest.token_ids) < 20 - len(changed) + 70:
+            while len(rest.token_ids) < most - len(changed) + 70:
                 rest.token_ids = (*start.token_ids, *rest.token_ids)
             expected = await read(e.submit(changed, params))
             return changed, rest, expected
 
     changed, rest, expected = asyncio.run(main())
-    length = 20 - (len(changed) - 70)
+    length = most - (len(changed) - 70)
     assert rest.token_ids[-length:] == expected.token_ids[:length]
 
 

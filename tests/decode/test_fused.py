@@ -68,7 +68,7 @@ def test_bfloat16_passes_the_self_test(name: str) -> None:
 @pytest.mark.parametrize("config", [GPT2Config(vocab_size=301, n_embd=48, n_layer=2, n_head=4), CONFIGS["gemma"]])
 def test_other_families_take_the_other_path(config: Any) -> None:
     runner = make_runner(config)
-    prepare(runner, EngineOptions())
+    prepare(runner, EngineOptions(), 256)
     assert not runner.is_fused
 
 
@@ -78,7 +78,7 @@ def test_a_family_member_that_computes_something_else_takes_the_other_path(
     runner = make_runner(tiny_config())
     for layer in runner.model.model.layers:
         monkeypatch.setattr(layer.mlp, "act_fn", torch.nn.ReLU())
-    prepare(runner, EngineOptions())
+    prepare(runner, EngineOptions(), 256)
     assert not runner.is_fused
     assert "fused forward pass is left out" in caplog.text
 
@@ -87,7 +87,7 @@ def test_what_neither_path_computes_is_refused() -> None:
     runner = make_runner(tiny_config())
     runner.model.config.layer_types = ["full_attention", "chunked_attention"]
     with pytest.raises(UnsupportedModelError, match="chunked_attention"):
-        prepare(runner, EngineOptions())
+        prepare(runner, EngineOptions(), 256)
 
 
 def bits(tensor: torch.Tensor) -> Any:
@@ -123,7 +123,7 @@ def test_a_sequence_does_not_depend_on_those_beside_it_nor_on_threads(num_thread
     finally:
         torch.set_num_threads(before)
     spans = [Span([(7 * i + j) % 256 for j in range(1 + 9 * (i % 3))], 0, [i], 1) for i in range(14)]
-    together = runner.forward(spans)
+    together = runner.forward(spans).clone()
     for span, logits in zip(spans, together, strict=True):
         assert torch.equal(runner.forward([span])[0], logits)
     runner.unfuse()

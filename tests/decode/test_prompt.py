@@ -28,15 +28,25 @@ class Recorder:
         return list(prompt.encode())
 
 
-def test_the_default_instruction_holds_the_compact_schema() -> None:
-    assert SchemaPrompt().instruction(SCHEMA) == DEFAULT_TEMPLATE.replace("{schema}", COMPACT)
+def test_the_default_instruction_holds_an_outline() -> None:
+    assert SchemaPrompt().instruction(SCHEMA) == DEFAULT_TEMPLATE.replace("{outline}", '{"naïve"?: string}')
+
+
+def test_a_schema_without_an_outline_is_told_as_it_is() -> None:
+    told = DEFAULT_TEMPLATE.replace("{outline}", 'any value of the JSON Schema {"not":{}}')
+    assert SchemaPrompt().instruction({"not": {}}) == told
+
+
+def test_what_a_schema_says_is_no_placeholder() -> None:
+    schema = {"type": "string", "description": "{schema} {outline}"}
+    assert SchemaPrompt("{outline}").instruction(schema) == "string ({schema} {outline})"
 
 
 def test_braces_of_a_template_other_than_the_placeholder_stay() -> None:
     assert SchemaPrompt('Like {"a": 1} or {}: {schema}').instruction(True) == 'Like {"a": 1} or {}: true'
 
 
-def test_a_template_without_the_placeholder_is_refused() -> None:
+def test_a_template_without_a_placeholder_is_refused() -> None:
     with pytest.raises(OptionError, match="the template must hold") as caught:
         SchemaPrompt("Answer in JSON.")
     assert caught.value.place == "template"

@@ -32,7 +32,7 @@ def test_a_quantised_model_decodes_as_its_own_forward_says(fuse: bool) -> None:
     model = random_model(tiny_config())
     assert quantize(model) == 2 * 7 + 1
     runner = ModelRunner(model, "tiny", 1 << 22, 2048)
-    prepare(runner, EngineOptions(fuse=fuse))
+    prepare(runner, EngineOptions(fuse=fuse), 256)
     assert runner.is_fused == fuse
     prompts = [[(i * 7 + j) % 200 for j in range(n)] for i, n in enumerate((3, 40))]
     got = greedy(runner, prompts, 8)
@@ -46,4 +46,4 @@ def test_a_quantised_model_decodes_as_its_own_forward_says(fuse: bool) -> None:
 @pytest.mark.parametrize("name", ["llama", "gpt2"])
 def test_float16_passes_the_self_test(name: str) -> None:
     runner = ModelRunner(random_model(CONFIGS[name], torch.float16), "tiny", 1 << 22, 2048)
-    prepare(runner, EngineOptions())
+    prepare(runner, EngineOptions(), 256)

@@ -63,6 +63,20 @@ def test_an_idle_engine_prefills_several_prompts_in_order_of_arrival() -> None:
     assert run(scheduler) == [(0, 8), (0, 8), (0, 4)]
 
 
+def test_those_who_wait_go_first_where_they_gain_more_than_the_others_lose() -> None:
+    scheduler, _ = make(prefill_busy=8, prefill_idle=40)
+    for _ in range(2):
+        scheduler.add(sequence(5))
+    run(scheduler)
+    for _ in range(3):
+        scheduler.add(sequence(20))
+    assert run(scheduler)[2:] == [(0, 20), (0, 20)]  # three wait for two
+    scheduler.add(sequence(20))
+    assert run(scheduler)[4:] == [(0, 20), (0, 20)]  # two for four: those who came with the others are not left behind
+    scheduler.add(sequence(20))
+    assert run(scheduler)[6:] == [(0, 8)]  # one for six
+
+
 def test_admission_waits_for_slots_and_memory_in_order() -> None:
     scheduler, blocks = make(num_blocks=6, max_running=2)
     large, small, third = sequence(12), sequence(12), sequence(1)

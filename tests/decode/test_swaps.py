@@ -28,7 +28,7 @@ def test_greedy_text_of_any_model_stays_its_own(config: PreTrainedConfig) -> Non
     prompts = [[(i * 17 + j * 5) % 256 for j in range(n)] for i, n in enumerate((1, 33, 7))]
     runner = make_runner(config)
     expected = greedy(runner, prompts, 12)
-    prepare(runner, EngineOptions(fuse=False))
+    prepare(runner, EngineOptions(fuse=False), 256)
     assert swapped(runner.model, PackedLinear) or swapped(runner.model, PackedMlp) or config.model_type in ("gpt2",)
     assert greedy(runner, prompts, 12) == expected
     runner.close()
