@@ -34,7 +34,7 @@ class GapRows:
         self._lock = threading.RLock()
         rests = [text.lstrip(WHITESPACE) for text in token_bytes]
         self.stripped = Trie.build(rests)
-        self.quote = _child(self.stripped, strings.QUOTE)
+        self.quote = self.stripped.child(strings.QUOTE)
         self._text = self._scan_text()
         gaps = [text[: len(text) - len(rest)] for text, rest in zip(token_bytes, rests, strict=True)]
         # Per token, of the whitespace that it begins with: how long it is, its newlines and blanks, and how it holds returns.
@@ -84,9 +84,3 @@ class GapRows:
         words = self._store.zeros(self._num_words)
         set_bits(words, np.flatnonzero(tokens).astype(np.int32))
         return self._store.bits(words)
-
-
-def _child(trie: Trie, byte: int) -> int:
-    """The node behind the first byte; -1 where no string begins with it."""
-    found = np.flatnonzero(trie.edge_byte[: trie.edge_first[1]] == byte)
-    return int(trie.edge_node[found[0]]) if len(found) else -1

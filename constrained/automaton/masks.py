@@ -264,6 +264,8 @@ class Masks:
                 self._walker.fill_in(scratch, which)
             elif row == row_kernels.NEW_KIND:
                 self._tables.learn(which)
+            elif row == row_kernels.NEW_NUMBER:
+                self._tables.learn_number(*divmod(which, tables.GAP_COLUMNS))
             elif row == row_kernels.NEW_STRING:
                 inside, behind = self._inside(self._automaton.threads.thread(number))
                 onto, suffixes = inside.at, behind.at if behind is not None else 0
@@ -278,6 +280,7 @@ class Masks:
         if scratch.num_wanted[0]:
             self._cuts.ask(scratch.wanted[1 : 1 + scratch.num_wanted[0]])
             scratch.num_wanted[0] = 0
+            self._tables.take_numbers()
         return int(row)
 
     def _inside(self, thread: Thread) -> tuple[Onto, Trie | None]:

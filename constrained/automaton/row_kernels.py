@@ -27,6 +27,7 @@ from constrained.automaton.tables import (
     K_EXITS,
     K_EXITS_STOP,
     K_KIND,
+    K_NUMBER,
     KIND_COLUMNS,
     PARENT,
     R_BASE,
@@ -74,10 +75,9 @@ from constrained.automaton.trie_walk import (
 from constrained.tokens.jit import int32_array, int32_table, int64_array, int64_table, kernel, uint8_array
 
 # What `find_row` returns where it finds none, or not only one: more room is needed for rows; a lexeme is not known yet, or a
-# place in a string, or some of the scratch's pending items; keys were noted; a walk ran out of room.
-ROWS_FULL, NEW_KIND, NEW_STRING, PENDING, NOTED, OUT_OF_ROOM = range(-1, -7, -1)
-
-
+# gap before a number, a place in a string, or some of the scratch's pending items; keys were noted; a walk ran out of room.
+ROWS_FULL, NEW_KIND, NEW_NUMBER, NEW_STRING, PENDING, NOTED, OUT_OF_ROOM = range(-1, -8, -1)
+ONE = ord("1")
 SOME = 256  # changes
 
 
@@ -88,7 +88,8 @@ def find_row(machine, scratch, shared, number, onto, suffixes):  # type: ignore[
     `onto` and `suffixes` are given for a thread in a string, after `NEW_STRING` was returned: where the bits go, and the trie
     of what follows the quote. `NOTED`: the row is in the slot `WHICH_ONE`, and the scratch's keys say which tokens end keys in
     it; those from the slot `FIRST_NOTED` on were found in a second walk. After `PENDING` the slot `WHICH_ONE` holds how many
-    items wait, after `NEW_KIND` the lexeme, after `OUT_OF_ROOM` what of (`trie_walk`).
+    items wait, after `NEW_KIND` the lexeme, after `NEW_NUMBER` that and the column of the table of gaps, after `OUT_OF_ROOM`
+    what of (`trie_walk`).
     """
     slots, here, common = int64_array(machine), int64_array(scratch), int64_array(shared)
     threads = int32_table(slots[tables.THREADS], THREAD_COLUMNS)
@@ -125,10 +126,14 @@ def find_row(machine, scratch, shared, number, onto, suffixes):  # type: ignore[
             row = locals_[local, tables.ROW]
             if row == tables.UNRESOLVED:
                 return _missing(slots, here, NEW_LOCAL, local)
-            is_text = _begins_text(slots, row, tries)
-            onto = int64_table(common[tables.V_GAPS], 2)[gap, is_text]
+            is_text, common_number = _begins_text(slots, row, tries), _begins_number(slots, row, kinds, num_kinds)
+            column = is_text + 2 * (common_number + 1)
+            onto = int64_table(common[tables.V_GAPS], tables.GAP_COLUMNS)[gap, column]
+            if onto == 0:
+                slots[tables.WHICH_ONE] = gap * tables.GAP_COLUMNS + column
+                return np.int64(NEW_NUMBER)
             trie = common[tables.V_STRIPPED]
-            cuts = common[tables.V_BARE_CUTS if is_text else tables.V_CUTS]
+            cuts = common[tables.V_CUTS + is_text + (2 if common_number >= 0 else 0)]
             w_lex = common[tables.V_NOTHING]
     elif lex >= strings.TRIE and (esc != 0 or (lex < strings.DFA and tries[lex & INDEX, strings.FALLBACK] == 0)):
         onto = common[tables.V_ALONE]
@@ -264,6 +269,24 @@ def _begins_text(slots, row, tries):  # type: ignore[no-untyped-def]  # numba
     if lex == strings.FREE or (strings.TRIE <= lex < strings.DFA and tries[lex & INDEX, strings.FALLBACK] != 0):
         return 1
     return 0
+
+
+@kernel
+def _begins_number(slots, row, kinds, num_kinds):  # type: ignore[no-untyped-def]  # numba
+    """Which of the common numbers may begin at a row of edges with each digit from 1 to 9; -1 if none."""
+    rows = int32_table(slots[tables.LOCAL_ROWS], tables.NUM_CLASSES)
+    one = tables.BYTE_CLASS[ONE]
+    edge = rows[row, one]
+    if edge < 0:
+        return -1
+    edges = int32_table(slots[tables.EDGES], tables.EDGE_COLUMNS)
+    lex = edges[edge, tables.LEX]
+    if lex >= num_kinds or kinds[lex, K_NUMBER] < 0 or edges[edge, tables.NEXT] >= 0:
+        return -1
+    for digit in range(1, 9):
+        if rows[row, one + digit] != edge:
+            return -1
+    return kinds[lex, K_NUMBER]
 
 
 @kernel

@@ -68,13 +68,19 @@ WHICH_ONE, FIRST_NOTED, NUM_SLOTS = range(38, 41)
 # Slots of what the grammars of a vocabulary share (`vocabulary_tables`): its tries and shortcuts; what is known of lexemes
 # outside strings, by their position; the numbers' exits and bits; the place inside a free string; the tokens' bytes; which
 # nodes of the trie a quote follows, at once or later.
-V_TRIE, V_ALONE, V_STRIPPED, V_CUTS, V_BARE_CUTS, V_NOTHING, V_KINDS, V_NUM_KINDS, V_GAPS, V_EXITS, V_BITS = range(11)
-V_FREE, V_SUFFIXES, V_LONGEST, V_EOS, V_NUM_EOS, V_TOKENS, V_STARTS, V_QUOTED, NUM_V_SLOTS = range(11, 20)
+V_TRIE, V_ALONE, V_STRIPPED, V_NOTHING, V_KINDS, V_NUM_KINDS, V_GAPS, V_EXITS, V_BITS = range(9)
+V_FREE, V_SUFFIXES, V_LONGEST, V_EOS, V_NUM_EOS, V_TOKENS, V_STARTS, V_QUOTED = range(9, 17)
+V_CUTS, NUM_V_SLOTS = 17, 21  # four of them: all, without text, without numbers, without both
 # What a lexeme outside strings is to a mask row: not known yet; a gap; a value, that may end here or not; to be walked.
 UNKNOWN_KIND, GAP_KIND, VALUE_KIND, ENDING_KIND, WALKED_KIND = range(-1, 4)
-# Columns of the table of kinds: the kind; of a value its exits and bits.
-K_KIND, K_EXITS, K_EXITS_STOP, K_BITS, K_BITS_STOP = range(5)
-KIND_COLUMNS = 5
+# Columns of the table of kinds: the kind; of a value its exits and bits; which of the common numbers goes on there behind a
+# first digit from 1 to 9, -1 if none.
+K_KIND, K_EXITS, K_EXITS_STOP, K_BITS, K_BITS_STOP, K_NUMBER = range(6)
+KIND_COLUMNS = 6
+# Columns of the table of gaps: where bits go (`walking.Onto`), where text may follow in the odd ones; from the third on where
+# one of the common numbers may follow.
+MAX_NUMBERS = 7
+GAP_COLUMNS = 2 + 2 * MAX_NUMBERS
 # Slots of a trie of tokens (`tokens.trie.Trie.slots`).
 T_END, T_DEPTH, T_FIRST, T_IDS, T_EDGE_FIRST, T_EDGE_BYTE, T_EDGE_NODE = range(7)
 # Slots of shortcuts (`cuts`): the first at each node; all of them; their bits (place, word); their exits (node, kind, and the

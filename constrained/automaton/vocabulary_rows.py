@@ -67,7 +67,7 @@ class VocabularyRows:
         found = self._tables.get(spelling)
         if found is None or found.lexemes is not lexemes or found.is_full:
             parts = (self.trie, self._tokens, self.eos, self.gaps, self.cuts(lexemes), self.strings(spelling)[0])
-            found = self._tables[spelling] = VocabularyTables(*parts, self._alone, lexemes)
+            found = self._tables[spelling] = VocabularyTables(*parts, self._alone, lexemes, self.store)
         return found
 
     def strings(self, spelling: Spelling) -> tuple[StringRows, LanguageRows]:

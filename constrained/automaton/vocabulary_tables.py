@@ -19,14 +19,16 @@ from constrained.automaton.scans import before_quotes
 from constrained.automaton.string_rows import StringRows
 from constrained.automaton.tables import (
     ENDING_KIND,
+    GAP_COLUMNS,
     GAP_KIND,
     K_KIND,
+    K_NUMBER,
     KIND_COLUMNS,
+    MAX_NUMBERS,
     NO,
     NUM_V_SLOTS,
     UNKNOWN_KIND,
     V_ALONE,
-    V_BARE_CUTS,
     V_BITS,
     V_CUTS,
     V_EOS,
@@ -51,7 +53,7 @@ from constrained.automaton.tables import (
 )
 from constrained.automaton.value_rows import scan_numbers
 from constrained.automaton.walking import Onto
-from constrained.tokens.rows import Bits
+from constrained.tokens.rows import Bits, RowStore
 from constrained.tokens.trie import Trie
 
 # So many rows of gaps and bits of values are kept; then new grammars begin with new tables.
@@ -82,6 +84,7 @@ class VocabularyTables:
         free: StringRows,
         alone: Onto,
         lexemes: PlainLexemes,
+        store: RowStore,
     ) -> None:
         self.lexemes, self.alone, self._trie, self._gaps = lexemes, alone, trie, gaps
         self._num_words = len(alone.base.words)
@@ -94,7 +97,7 @@ class VocabularyTables:
         self._lock = threading.Lock()
         self._arena = Arena(NUM_V_SLOTS)
         self.at = self._arena.address
-        self._kinds, self._places = Table(KIND_COLUMNS, 1024), Table(4, 1024)
+        self._kinds, self._places = Table(KIND_COLUMNS, 1024), Table(2 * GAP_COLUMNS, 1024)
         self._exits, self._bits = Table(1, 1024), Table(2, 4096)
         self._kinds.enter(self._arena, V_KINDS, V_NUM_KINDS)
         for table, slot in ((self._places, V_GAPS), (self._exits, V_EXITS), (self._bits, V_BITS)):
@@ -102,11 +105,15 @@ class VocabularyTables:
         for array, slot in ((tokens.flat, V_TOKENS), (tokens.starts, V_STARTS), (eos, V_EOS), (quoted, V_QUOTED)):
             self._arena.put(slot, array)
         for number, slot in (
-            *((trie.at, V_TRIE), (alone.at, V_ALONE), (gaps.stripped.at, V_STRIPPED), (cuts.at, V_CUTS)),
-            *((cuts.without_text, V_BARE_CUTS), (lexemes.index(NOTHING), V_NOTHING), (len(eos), V_NUM_EOS)),
+            *((trie.at, V_TRIE), (alone.at, V_ALONE), (gaps.stripped.at, V_STRIPPED)),
+            *((cuts.at, V_CUTS), (cuts.without_text, V_CUTS + 1)),
+            *((cuts.without_numbers, V_CUTS + 2), (cuts.without_both, V_CUTS + 3)),
+            *((lexemes.index(NOTHING), V_NOTHING), (len(eos), V_NUM_EOS)),
             *((onto.at, V_FREE), (place.suffixes.at, V_SUFFIXES), (free.max_len, V_LONGEST)),
         ):
             self._arena.set(slot, number)
+        self._cuts, self._store, self._numbers = cuts, store, 0
+        self.take_numbers()
 
     @property
     def is_full(self) -> bool:
@@ -116,23 +123,45 @@ class VocabularyTables:
     def learn(self, lex: int) -> None:
         """Find out what a lexeme position outside strings is to mask rows."""
         with self._lock:
-            for table in (self._kinds, self._places):
-                table.reserve(max(lex + 1 - table.size, 0))
-                table.size = max(table.size, lex + 1)
+            self._have(lex)
             if self._kinds.array[lex, K_KIND] != UNKNOWN_KIND:
                 return
             key = self.lexemes.key(lex)
             if key[0] in ("space", "any"):
                 ontos = [self._gaps.row(key, before_text=before_text) for before_text in (False, True)]
-                for onto in ontos:
-                    self._ontos.append(onto)
-                    self.bits[onto.base.at] = onto.base
-                self._places.array[lex] = np.array([onto.at for onto in ontos], np.int64).view(np.int32)
+                self._places.array[lex] = 0
+                for column, onto in enumerate(ontos):
+                    self._put(lex, column, onto)
                 self._set(lex, GAP_KIND, (0, 0, 0, 0))
             elif key[0] in ("number", "literal"):
                 self._learn_value(lex)
             else:
                 self._set(lex, WALKED_KIND, (0, 0, 0, 0))
+
+    def learn_number(self, lex: int, column: int) -> None:
+        """Find out what a gap is to mask rows where one of the common numbers may follow it: its bits go into the base."""
+        with self._lock:
+            gap = self._gaps.row(self.lexemes.key(lex), before_text=bool(column & 1))
+            number, under = self._cuts.number_words(self._cuts.numbers[column // 2 - 1]), gap.under.words.view(np.uint32)
+            self._put(lex, column, Onto(self._store.bits(gap.base.words.view(np.uint32) | (number & under)), gap.under))
+
+    def take_numbers(self) -> None:
+        """Count those numbers as common for which there are shortcuts by now."""
+        with self._lock:
+            for number, lex in enumerate(self._cuts.numbers[self._numbers : MAX_NUMBERS], self._numbers):
+                self._have(lex)
+                self._kinds.array[lex, K_NUMBER] = number
+                self._numbers = number + 1
+
+    def _have(self, lex: int) -> None:
+        for table in (self._kinds, self._places):
+            table.reserve(max(lex + 1 - table.size, 0))
+            table.size = max(table.size, lex + 1)
+
+    def _put(self, lex: int, column: int, onto: Onto) -> None:
+        self._ontos.append(onto)
+        self.bits[onto.base.at] = onto.base
+        self._places.array[lex].view(np.int64)[column] = onto.at
 
     def _learn_value(self, lex: int) -> None:
         words, exits = scan_numbers(self._trie, self.lexemes, lex, self._num_words)
@@ -145,5 +174,5 @@ class VocabularyTables:
 
     def _set(self, lex: int, kind: int, spans: Iterable[int]) -> None:
         row = self._kinds.array[lex]
-        row[1:] = tuple(spans)
+        row[K_KIND + 1 : K_NUMBER] = tuple(spans)
         row[K_KIND] = kind  # the last: kernels of other threads look at it first

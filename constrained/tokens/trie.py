@@ -52,6 +52,11 @@ class Trie:
         """The arrays of a walk without its strings, in the order in which kernels take them."""
         return (self.max_depth, self.edge_first, self.edge_byte, self.edge_node)
 
+    def child(self, byte: int) -> int:
+        """The node behind the first byte; -1 where no string begins with it."""
+        found = np.flatnonzero(self.edge_byte[: self.edge_first[1]] == byte)
+        return int(self.edge_node[found[0]]) if len(found) else -1
+
     def path(self, node: int, above: int = 0) -> bytes:
         """The bytes that lead to a node from one above it, by default the root."""
         path = bytearray()

@@ -69,3 +69,47 @@ def test_masks_are_what_trying_says(schema: Any, document: bytes, options: dict[
         assert allowed_by_mask(matcher, vocabulary()) == allowed_by_trying(matcher, vocabulary()), matcher.text
         assert matcher.accept_token(byte), matcher.text
     assert matcher.is_accepting
+
+
+@cache
+def numerals() -> Vocabulary:
+    """All numbers of up to three digits, some with what may follow them: shortcuts through numbers are worth their while."""
+    runs = [f"{number:0{length}}" for length in (1, 2, 3) for number in range(10**length)]
+    some = [
+        f"{gap}{run}{end}"
+        for gap in ("", " ", "[", "\n")
+        for run in runs[::37]
+        for end in ("", ",", "}", "]", ".", "e", ".5,", "} ")
+    ]
+    tokens = [*(bytes([byte]) for byte in range(256)), *(text.encode() for text in (*runs, *some)), *AWKWARD]
+    return Vocabulary.from_bytes([*dict.fromkeys(tokens), b""], [len(set(tokens))])
+
+
+@pytest.mark.parametrize("whitespace", ["flexible", "compact"])
+def test_masks_before_numbers_are_what_trying_says(whitespace: str) -> None:
+    number, integer, some = {"type": "number"}, {"type": "integer"}, {"type": "integer", "minimum": 0, "maximum": 250}
+    schema = {
+        "type": "object",
+        "properties": {
+            "a": number,
+            "b": integer,
+            "c": {"type": ["string", "number"]},
+            "d": {"type": "array", "items": integer},
+            "e": {},
+            "f": some,
+            "g": {"anyOf": [some, {"type": "integer", "minimum": 900}, {"type": "null"}]},
+            "h": {"type": "integer", "minimum": 1},
+        },
+    }
+    document = b'{"a": 1.5, "b": 12, "c": 100, "d": [1, 20,300], "e": 7, "f": 25, "g": 901, "h": 3}'
+    if whitespace == "compact":
+        document = document.replace(b" ", b"")
+    cuts = rows_of(numerals()).cuts(shared_lexemes())
+    for _ in range(3):
+        matcher = grammar_of(schema, numerals(), whitespace=whitespace).matcher()
+        for byte in document:
+            assert allowed_by_mask(matcher, numerals()) == allowed_by_trying(matcher, numerals()), matcher.text
+            assert matcher.accept_token(byte), matcher.text
+        assert matcher.is_accepting
+    if whitespace == "flexible":
+        assert len(cuts.numbers) >= 2
