@@ -9,7 +9,7 @@ from __future__ import annotations
 from math import inf
 
 _NEW = 0.25  # the weight of a new time in its running mean
-_BURST_S = 0.25  # the most that a step takes from those who decode, where more wait
+_BURST_S = 0.1  # the most that a step takes from those who decode, where more wait
 _IDLE_S = 0.5  # a step of prefill alone; who comes meanwhile waits for it, who leaves is noticed after it
 _IDLE_START = 512  # tokens of such a step while their cost is unknown
 _STEADY = 256  # prefilled tokens that weigh as much as all that is known of their cost
@@ -43,7 +43,7 @@ class Pace:
         return most if self._stretch == inf else min(most, self._tokens_in(_IDLE_S))
 
     def burst_budget(self, most: int) -> int:
-        """Prefill tokens for a step while many come in together: at most `most`, or a quarter of a second.
+        """Prefill tokens for a step while many come in together: at most `most`, or a tenth of a second.
 
         Spread over many steps the same work would slow those who decode down by as much, and keep the others waiting longer.
         """

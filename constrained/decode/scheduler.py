@@ -3,7 +3,7 @@
 Running sequences that decode come first: a token each, or the few that were forced upon them. What the step's token
 budget leaves goes to prefill, in order of admission, in chunks: small ones while others decode, by what `Pace` has learned
 of their cost, so that a long prompt never stalls running streams. Where those who wait for their first token
-gain more than those who decode lose by it, as when many arrive together, steps take in what a quarter of a second computes
+gain more than those who decode lose by it, as when many arrive together, steps take in what a tenth of a second computes
 until all of them are in.
 
 A waiting sequence is admitted when the pool holds all its tokens and a spare block for each running one; higher priority
@@ -36,7 +36,7 @@ class SchedulerLimits:
     """`prefill_busy` and `prefill_idle` are the most prefill tokens per step while others decode and while none does.
 
     Beside decoding there are fewer where a step would otherwise take more than `stretch` times as long as without prefill;
-    while many come in together, where one would take more than a quarter of a second; while none decodes, half a second.
+    while many come in together, where one would take more than a tenth of a second; while none decodes, half a second.
     """
 
     max_running: int = 32
@@ -239,9 +239,8 @@ class Scheduler:
             self._last_of_burst = 0
         if not num_decoding:
             return self.pace.idle_budget(self._limits.prefill_idle)
-        if self._last_of_burst:
-            return self.pace.burst_budget(self._limits.prefill_idle)
-        return self.pace.budget(num_decoding)
+        budget = self.pace.budget(num_decoding)
+        return max(budget, self.pace.burst_budget(self._limits.prefill_idle)) if self._last_of_burst else budget
 
     def _prefill(self, budget: int) -> tuple[list[Work], float]:
         """Prefill for up to `budget` weighted tokens, and how many they are."""

@@ -94,6 +94,8 @@ class Nodes:
             if isinstance(error.__cause__, LanguageTimeError):
                 raise
             return False  # the exact way meets faults in an order of its own
+        if is_legal:
+            self._not_empty.add(self.root)
         # A subschema may get two nodes: one below a plain one, one below what was measured.
         num_nodes = plainness.num_subschemas + len(self._nodes) + len(self._unmeasured)
         return is_legal and 2 * num_nodes <= self._limits.max_nodes

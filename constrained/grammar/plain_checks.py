@@ -204,7 +204,8 @@ def _values(proof: Plainness, contents: dict[str, Any], step: Step) -> bool:
         kinds = _ALL_KINDS
     else:
         kinds = frozenset(map(KINDS.__getitem__, [names] if type(names) is str else names))
-    found = set(map(kind_of, values))
+    are_texts = bool(values) and are_names(values) and can_be_said(values)
+    found = {"string"} if are_texts else set(map(kind_of, values))
     return None not in found and not kinds.isdisjoint(found)
 
 
