@@ -74,6 +74,9 @@ class Masks:
                 if row >= 0:
                     state.row = found = self._rows.mask_row(row)
                     return found
+                row = self._row_of_new_key(state, history)
+                if row >= 0:
+                    return self._rows.mask_row(row)
             elif len(threads) >= MANY_THREADS and not any(thread[5] in seen for thread in threads):
                 return self._settled(state, *self._together(threads), history)
             return self._settled(state, threads, [self._thread_row(thread) for thread in threads], history)
@@ -88,6 +91,15 @@ class Masks:
             notes, seen = self._rows.notes.get(row, NOTHING), self._automaton.cells.keys(thread[5])
             is_settled = not notes.places and (not seen or not (self._in_free_key(thread) or seen & notes.keys().keys()))
             return row if is_settled else -1
+
+    def _row_of_new_key(self, state: State, history: bytes | bytearray) -> int:
+        """The number of the row of a state in a free key, so far none of its frame's keys; -1 for any other state."""
+        thread, row = state.threads[0], self._row_number(state.number)
+        notes, seen = self._rows.notes.get(row, NOTHING), self._automaton.cells.keys(thread[5])
+        if notes.places or thread[1] or not self._in_free_key(thread) or seen & notes.keys().keys():
+            return -1
+        content = decode_content(open_string(history))
+        return -1 if any(key.startswith(content) for key in seen) else row
 
     def _together(self, threads: Sequence[Thread]) -> tuple[list[Thread], list[ThreadRow]]:
         """The rows of many threads: those that are walked alike in one walk. Each row with a thread that stands for it."""
