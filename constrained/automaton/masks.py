@@ -13,7 +13,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from constrained.automaton import joining, row_kernels, strings, tables, trie_walk
+from constrained.automaton import joining, row_kernels, strings, tables, walk_items
 from constrained.automaton.automaton import Automaton, State, decode_content, open_string
 from constrained.automaton.row_kernels import find_row, write_row
 from constrained.automaton.tables import REPLACED
@@ -136,7 +136,7 @@ class Masks:
             trie, cuts = self._shared.gaps.stripped, self._cuts.at
             onto = self._shared.gaps.row(self._automaton.plain.key(walk))
             items = [(0, self._automaton.locals.nothing, 0, 0, 0, thread[4], cell, -1, 0) for thread in threads]
-        scratch.items[: len(items), : trie_walk.WHY] = items
+        scratch.items[: len(items), : walk_items.WHY] = items
         walked = self._walker.from_items(scratch, trie, len(items), cell, onto.into, cuts=cuts)
         row = self._row(scratch, onto.base, walked.num_entries, walked.digest)
         return ThreadRow(row, Notes.read(trie, walked.keys, cell))
@@ -163,7 +163,7 @@ class Masks:
         with self._automaton.lock:
             scratch = self._shared.scratches.here()
             noted = [key for thread in state.threads for key in self._walker.from_node(scratch, _BYTE_TRIE, thread, None).keys]
-            asks = any(earlier == trie_walk.ASKED for _, _, earlier, _ in noted)
+            asks = any(earlier == walk_items.ASKED for _, _, earlier, _ in noted)
             found = np.flatnonzero(np.unpackbits(scratch.words[:8].view(np.uint8), bitorder="little")).tolist()
             scratch.clear()
             if asks or any(thread[5] in self._automaton.cells.seen for thread in state.threads):
