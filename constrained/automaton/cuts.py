@@ -27,8 +27,8 @@ from constrained.automaton.tables import (
     Arena,
     Table,
 )
-from constrained.automaton.trie_walk import LARGE
 from constrained.automaton.value_rows import scan_numbers
+from constrained.automaton.walk_items import LARGE
 from constrained.tokens.rows import Words
 from constrained.tokens.trie import Trie
 

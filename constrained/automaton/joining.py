@@ -10,8 +10,10 @@ from __future__ import annotations
 import numpy as np
 
 from constrained.automaton import tables
+from constrained.automaton.name_rows import replace_block
 from constrained.automaton.tables import ADDED, BLOCK_SHIFT
-from constrained.automaton.trie_walk import FINISHED, replace_block, walk
+from constrained.automaton.trie_walk import walk
+from constrained.automaton.walk_items import FINISHED
 from constrained.tokens.jit import int32_array, int32_table, int64_array, kernel, uint8_array
 from constrained.tokens.rows import hashed
 

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from constrained.automaton import joining, row_kernels, strings, tables, trie_walk
+from constrained.automaton import joining, row_kernels, strings, tables, walk_items
 from constrained.automaton.automaton import Automaton, State, decode_content, open_string
 from constrained.automaton.row_kernels import find_row, write_row
 from constrained.automaton.tables import REPLACED
@@ -74,6 +74,9 @@ class Masks:
                 if row >= 0:
                     state.row = found = self._rows.mask_row(row)
                     return found
+                row = self._row_of_new_key(state, history)
+                if row >= 0:
+                    return self._rows.mask_row(row)
             elif len(threads) >= MANY_THREADS and not any(thread[5] in seen for thread in threads):
                 return self._settled(state, *self._together(threads), history)
             return self._settled(state, threads, [self._thread_row(thread) for thread in threads], history)
@@ -88,6 +91,15 @@ class Masks:
             notes, seen = self._rows.notes.get(row, NOTHING), self._automaton.cells.keys(thread[5])
             is_settled = not notes.places and (not seen or not (self._in_free_key(thread) or seen & notes.keys().keys()))
             return row if is_settled else -1
+
+    def _row_of_new_key(self, state: State, history: bytes | bytearray) -> int:
+        """The number of the row of a state in a free key, so far none of its frame's keys; -1 for any other state."""
+        thread, row = state.threads[0], self._row_number(state.number)
+        notes, seen = self._rows.notes.get(row, NOTHING), self._automaton.cells.keys(thread[5])
+        if notes.places or thread[1] or not self._in_free_key(thread) or seen & notes.keys().keys():
+            return -1
+        content = decode_content(open_string(history))
+        return -1 if any(key.startswith(content) for key in seen) else row
 
     def _together(self, threads: Sequence[Thread]) -> tuple[list[Thread], list[ThreadRow]]:
         """The rows of many threads: those that are walked alike in one walk. Each row with a thread that stands for it."""
@@ -124,7 +136,7 @@ class Masks:
             trie, cuts = self._shared.gaps.stripped, self._cuts.at
             onto = self._shared.gaps.row(self._automaton.plain.key(walk))
             items = [(0, self._automaton.locals.nothing, 0, 0, 0, thread[4], cell, -1, 0) for thread in threads]
-        scratch.items[: len(items), : trie_walk.WHY] = items
+        scratch.items[: len(items), : walk_items.WHY] = items
         walked = self._walker.from_items(scratch, trie, len(items), cell, onto.into, cuts=cuts)
         row = self._row(scratch, onto.base, walked.num_entries, walked.digest)
         return ThreadRow(row, Notes.read(trie, walked.keys, cell))
@@ -151,7 +163,7 @@ class Masks:
         with self._automaton.lock:
             scratch = self._shared.scratches.here()
             noted = [key for thread in state.threads for key in self._walker.from_node(scratch, _BYTE_TRIE, thread, None).keys]
-            asks = any(earlier == trie_walk.ASKED for _, _, earlier, _ in noted)
+            asks = any(earlier == walk_items.ASKED for _, _, earlier, _ in noted)
             found = np.flatnonzero(np.unpackbits(scratch.words[:8].view(np.uint8), bitorder="little")).tolist()
             scratch.clear()
             if asks or any(thread[5] in self._automaton.cells.seen for thread in state.threads):

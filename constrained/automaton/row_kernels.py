@@ -13,6 +13,7 @@ import numpy as np
 
 from constrained.automaton import strings, tables
 from constrained.automaton.joining import gather
+from constrained.automaton.name_rows import settle_names
 from constrained.automaton.stepping import NEW_KEY, NEW_LEX, NEW_LOCAL, place_behind
 from constrained.automaton.strings import FREE_TAG, INDEX, VALUE_TAG
 from constrained.automaton.tables import (
@@ -54,7 +55,8 @@ from constrained.automaton.tables import (
     VALUE_KIND,
 )
 from constrained.automaton.threads import hashed_thread
-from constrained.automaton.trie_walk import (
+from constrained.automaton.trie_walk import walk
+from constrained.automaton.walk_items import (
     FINISHED,
     I_CELL,
     I_ESC,
@@ -69,8 +71,6 @@ from constrained.automaton.trie_walk import (
     NODE,
     WHICH,
     WHY,
-    settle_names,
-    walk,
 )
 from constrained.tokens.jit import int32_array, int32_table, int64_array, int64_table, kernel, uint8_array
 
@@ -89,7 +89,7 @@ def find_row(machine, scratch, shared, number, onto, suffixes):  # type: ignore[
     of what follows the quote. `NOTED`: the row is in the slot `WHICH_ONE`, and the scratch's keys say which tokens end keys in
     it; those from the slot `FIRST_NOTED` on were found in a second walk. After `PENDING` the slot `WHICH_ONE` holds how many
     items wait, after `NEW_KIND` the lexeme, after `NEW_NUMBER` that and the column of the table of gaps, after `OUT_OF_ROOM`
-    what of (`trie_walk`).
+    what of (`walk_items`).
     """
     slots, here, common = int64_array(machine), int64_array(scratch), int64_array(shared)
     threads = int32_table(slots[tables.THREADS], THREAD_COLUMNS)

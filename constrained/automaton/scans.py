@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from constrained.automaton import strings, tables
 from constrained.automaton.strings import ALIVE, EXIT, FREE_TAG, step_string
 from constrained.automaton.tables import BYTE_CLASS
-from constrained.automaton.trie_walk import IS_TEXT
+from constrained.automaton.walk_items import IS_TEXT
 from constrained.tokens.jit import kernel, unowned
 from constrained.tokens.trie import Trie
 

@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from constrained.automaton import row_kernels, tables, trie_walk
+from constrained.automaton import row_kernels, tables, walk_items
 from constrained.automaton.automaton import Automaton, decode_content
 from constrained.automaton.tables import (
     R_BASE,
@@ -56,7 +56,7 @@ class Notes:
             if begun < 0 and not earlier and cell == own:
                 continue  # the open key: what it may not be is taken out with its prefix
             if earlier or begun < 0 or cell != own:
-                asks |= earlier == trie_walk.ASKED
+                asks |= earlier == walk_items.ASKED
                 places.append((trie, node))
             else:
                 whole.append((trie, node, begun))

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from constrained.automaton import joining, stepping, tables, trie_walk
+from constrained.automaton import joining, stepping, tables, walk_items
 from constrained.automaton.automaton import Automaton
 from constrained.automaton.threads import Thread
 from constrained.tokens.jit import address
@@ -62,14 +62,14 @@ class Scratch:
         self.words: Words = np.zeros(max(num_words, 8), np.uint32)
         self.touched = np.zeros((len(self.words) >> tables.BLOCK_SHIFT) + 1, np.uint8)
         self.entries = np.zeros((num_words, 2), np.int32)
-        self._stack = np.zeros((max_depth + 2, trie_walk.ITEM_COLUMNS), np.int32)
+        self._stack = np.zeros((max_depth + 2, walk_items.ITEM_COLUMNS), np.int32)
         self._branches = np.empty(BRANCHES * (max_depth + 2), np.int32)
         self.arena.put(tables.WORDS, self.words)
         self.arena.put(tables.TOUCHED, self.touched)
         self.arena.put(tables.ENTRIES, self.entries)
         self.arena.put(tables.STACK, self._stack)
         self.arena.put(tables.BRANCHES, self._branches)
-        self.wanted = np.zeros((trie_walk.MAX_WANTED + 1, 2), np.int32)
+        self.wanted = np.zeros((walk_items.MAX_WANTED + 1, 2), np.int32)
         self.num_wanted = memoryview(self.wanted[0])
         self.arena.put(tables.WANTED, self.wanted)
         self.arena.set(tables.NUM_WORDS, num_words)
@@ -79,7 +79,7 @@ class Scratch:
     def reserve(self, size: int) -> None:
         """Make room for so many items, and noted keys."""
         self.size = size
-        self.items, self.pending = (np.zeros((size, trie_walk.ITEM_COLUMNS), np.int32) for _ in range(2))
+        self.items, self.pending = (np.zeros((size, walk_items.ITEM_COLUMNS), np.int32) for _ in range(2))
         self.waiting = memoryview(self.pending[0])
         self.keys = np.zeros((size, 4), np.int32)
         self.arena.put(tables.ITEMS, self.items)
@@ -128,7 +128,7 @@ class Walker:
             automaton.arena.address, scratch.address, trie.at, cuts, 0, 0, own, own, cell, 0, *thread, keys, *into
         )
         status, waiting, num_keys, _, left, num_entries, one, two = found
-        if status != trie_walk.FINISHED or waiting:
+        if status != walk_items.FINISHED or waiting:
             return self._walk(scratch, trie.at, cuts, 0, cell, 0, thread, keys, into, found)
         return Walked(num_entries, (one, two), scratch.keys[:num_keys].tolist() if num_keys else _NO_KEYS, left)
 
@@ -160,7 +160,7 @@ class Walker:
                 machine, here, trie, cuts, waiting, num_items, num_cells, own_cells, own, at, *thread, keys, *into
             )
             found = None
-            if status != trie_walk.FINISHED:  # begin again: bits that are set stay right
+            if status != walk_items.FINISHED:  # begin again: bits that are set stay right
                 self.grow(scratch, status)
                 if first is not None:
                     scratch.items[:count] = first
@@ -180,9 +180,9 @@ class Walker:
         """Make what the first `count` pending items miss in the tables."""
         try:
             if count == 1:
-                self._make(scratch.waiting[trie_walk.WHY], scratch.waiting[trie_walk.WHICH])
+                self._make(scratch.waiting[walk_items.WHY], scratch.waiting[walk_items.WHICH])
             else:
-                for why, which in set(map(tuple, scratch.pending[:count, trie_walk.WHY : trie_walk.WHICH + 1].tolist())):
+                for why, which in set(map(tuple, scratch.pending[:count, walk_items.WHY : walk_items.WHICH + 1].tolist())):
                     self._make(why, which)
         except BaseException:
             scratch.clear()
@@ -200,9 +200,9 @@ class Walker:
 
     def grow(self, scratch: Scratch, status: int) -> None:
         """Make room for what a walk ran out of, or for so many items."""
-        if status == trie_walk.CELLS_FULL:
+        if status == walk_items.CELLS_FULL:
             self._automaton.cells.table.reserve(2 * len(self._automaton.cells.table.array))
-        elif status in (trie_walk.ITEMS_FULL, trie_walk.PENDING_FULL, trie_walk.KEYS_FULL):
+        elif status in (walk_items.ITEMS_FULL, walk_items.PENDING_FULL, walk_items.KEYS_FULL):
             scratch.reserve(2 * scratch.size)
         else:
             scratch.reserve(2 * max(scratch.size, status))

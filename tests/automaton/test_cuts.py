@@ -9,8 +9,8 @@ import pytest
 
 from constrained import Vocabulary
 from constrained.automaton.lexemes import shared_lexemes
-from constrained.automaton.trie_walk import LARGE
 from constrained.automaton.vocabulary_rows import rows_of
+from constrained.automaton.walk_items import LARGE
 from tests.grammars import AWKWARD, grammar_of
 from tests.oracles import allowed_by_mask, allowed_by_trying
 
