@@ -30,7 +30,7 @@ from constrained.tokens.rows import MaskRow
 
 # From how many threads on they are run in one call, and through how many bytes at most.
 MANY_THREADS, MAX_TOGETHER = 4, 64
-STORAGE = 5120  # cells of all tables of a new automaton
+STORAGE = 6720  # cells of all tables of a new automaton, those of its rows among them
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,11 +49,13 @@ class State:
     """An interned set of threads. `next` memoises tokens; the other slots are filled when first asked for.
 
     `keeps_text`: plain text inside a string (`string_rows.count_characters`) leads back to the state. `number` is that of a
-    state of a single thread (`Threads`), else -1; `row_number` that of its row (`Masks`) where nothing else decides it.
+    state of a single thread (`Threads`), else -1; `row_number` that of the thread's row (`Masks`), once it is known, and
+    `is_settled` whether that is the row of the state: nothing is taken out of it.
     """
 
     number = -1
     row_number = -1
+    is_settled = False
 
     row: MaskRow | None = None
     prefix_rows: dict[bytes, MaskRow] | None = None
@@ -96,7 +98,7 @@ class Automaton:
         self._alone: dict[int, Alone] = {}  # those of a single thread, by its number
         self.plain = shared_lexemes()
         self.arena = Arena()
-        storage = tables.Storage(STORAGE)
+        self.storage = storage = tables.Storage(STORAGE)
         self.tries = StringTries(storage)
         self.tries.table.add((0, 1, strings.NO_TAG, 0, 0))
         self.contents = shared_contents(options.spelling)

@@ -36,7 +36,7 @@ class Cells:
     """
 
     def __init__(self, storage: Storage, arena: Arena) -> None:
-        self.table = Counted(CELL_COLUMNS, 256, storage, arena, (CELLS, CELLS_TAKEN, NUM_CELLS))
+        self.table = Counted(CELL_COLUMNS, 96, storage, arena, (CELLS, CELLS_TAKEN, NUM_CELLS))
         self._machine = arena.address
         self.seen: dict[int, frozenset[bytes]] = {}
         self._keyed: dict[tuple[int, int, frozenset[bytes]], int] = {}

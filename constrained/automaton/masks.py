@@ -53,14 +53,11 @@ class Masks:
 
     def fill(self, state: State, bitmask: Int32, at: int) -> bool:
         """Write the row of a state into `bitmask[at]`; False, and nothing written, where more than the state decides it."""
-        row = state.row_number
-        if row < 0:
-            if state.number < 0 or (row := self._row_number_of(state)) < 0:
-                return False
-            state.row_number = row
+        if not state.is_settled and (state.number < 0 or not self._settles(state)):
+            return False
         if not _holds_rows(bitmask, at, self._shared.num_words):
             return False
-        write_row(bitmask, at, self._rows.machine.address, row)
+        write_row(bitmask, at, self._rows.machine.address, state.row_number)
         return True
 
     def row(self, state: State, history: bytes | bytearray) -> MaskRow:
@@ -70,36 +67,36 @@ class Masks:
         threads, seen = state.threads, self._automaton.cells.seen
         with self._automaton.lock:
             if state.number >= 0:
-                row = self._row_number_of(state)
-                if row >= 0:
-                    state.row = found = self._rows.mask_row(row)
+                if state.is_settled or self._settles(state):
+                    state.row = found = self._rows.mask_row(state.row_number)
                     return found
-                row = self._row_of_new_key(state, history)
-                if row >= 0:
-                    return self._rows.mask_row(row)
+                if self._is_in_new_key(state, history):
+                    return self._rows.mask_row(state.row_number)
             elif len(threads) >= MANY_THREADS and not any(thread[5] in seen for thread in threads):
                 return self._settled(state, *self._together(threads), history)
             return self._settled(state, threads, [self._thread_row(thread) for thread in threads], history)
 
-    def _row_number_of(self, state: State) -> int:
-        """The number of the row of a state of a single thread; -1 where keys or unsure tokens have to be taken out of it."""
+    def _settles(self, state: State) -> bool:
+        """Find the row of a state of a single thread; whether nothing has to be taken out of it."""
+        if state.row_number >= 0:
+            return state.is_settled
         with self._automaton.lock:
-            row = self._row_number(state.number)
-            if row not in self._rows.notes and not self._automaton.cells.seen:
-                return row
-            thread = state.threads[0]
-            notes, seen = self._rows.notes.get(row, NOTHING), self._automaton.cells.keys(thread[5])
-            is_settled = not notes.places and (not seen or not (self._in_free_key(thread) or seen & notes.keys().keys()))
-            return row if is_settled else -1
+            row, seen = self._row_number(state.number), self._automaton.cells.seen
+            notes = self._rows.notes.get(row, NOTHING)
+            settles = not notes.places
+            if settles and seen and (keys := seen.get(state.threads[0][5])):
+                settles = not (self._in_free_key(state.threads[0]) or keys & notes.keys().keys())
+            state.row_number, state.is_settled = row, settles
+            return settles
 
-    def _row_of_new_key(self, state: State, history: bytes | bytearray) -> int:
-        """The number of the row of a state in a free key, so far none of its frame's keys; -1 for any other state."""
-        thread, row = state.threads[0], self._row_number(state.number)
-        notes, seen = self._rows.notes.get(row, NOTHING), self._automaton.cells.keys(thread[5])
+    def _is_in_new_key(self, state: State, history: bytes | bytearray) -> bool:
+        """Whether a state is in a free key which so far is none of its frame's keys, and nothing else is unsure."""
+        thread, notes = state.threads[0], self._rows.notes.get(state.row_number, NOTHING)
+        seen = self._automaton.cells.keys(thread[5])
         if notes.places or thread[1] or not self._in_free_key(thread) or seen & notes.keys().keys():
-            return -1
+            return False
         content = decode_content(open_string(history))
-        return -1 if any(key.startswith(content) for key in seen) else row
+        return not any(key.startswith(content) for key in seen)
 
     def _together(self, threads: Sequence[Thread]) -> tuple[list[Thread], list[ThreadRow]]:
         """The rows of many threads: those that are walked alike in one walk. Each row with a thread that stands for it."""

@@ -29,6 +29,8 @@ def memory_bytes(root: Any, shared: Iterable[Any] = ()) -> int:
         total += sys.getsizeof(thing)
         if isinstance(thing, np.ndarray):
             pending += [thing.base] if thing.base is not None else []
+        elif isinstance(thing, memoryview):
+            pending.append(thing.obj)
         elif not isinstance(thing, _PLAIN):
             pending += _parts(thing)
     return total

@@ -119,26 +119,27 @@ class Storage:
     """Memory for the first rows of several tables, filled with -1, taken at once: most grammars need no more."""
 
     def __init__(self, size: int) -> None:
-        self._block: Int32 = np.full(size, -1, np.int32)
-        self._at, self._taken = address(self._block), 0
+        block = np.full(size, -1, np.int32)
+        self._cells: memoryview[int] = memoryview(block)  # type: ignore[arg-type]  # numpy's stubs hide the buffer
+        self._at, self._taken = address(block), 0
 
-    def take(self, size: int) -> tuple[Int32, int]:
+    def take(self, size: int) -> tuple[memoryview[int], int]:
         """So many cells, and their address, a multiple of eight; from elsewhere where they do not fit."""
         first, stop = self._taken, self._taken + size + (size & 1)
-        if stop > len(self._block):
+        if stop > len(self._cells):
             block = np.full(size, -1, np.int32)
-            return block, address(block)
+            return _flat(block), address(block)
         self._taken = stop
-        return self._block[first : first + size], self._at + 4 * first
+        return self._cells[first : first + size], self._at + 4 * first
 
 
 class Unfilled:
     """Memory for a table whose cells are all written before they are read."""
 
-    def take(self, size: int) -> tuple[Int32, int]:
+    def take(self, size: int) -> tuple[memoryview[int], int]:
         """So many cells, and their address."""
         block: Int32 = np.empty(size, np.int32)
-        return block, address(block)
+        return _flat(block), address(block)
 
 
 class Table:
@@ -149,13 +150,19 @@ class Table:
     """
 
     def __init__(self, columns: int, capacity: int = 64, storage: Storage | Unfilled | None = None) -> None:
-        flat, self._at = (storage or Storage(columns * capacity)).take(columns * capacity)
-        self.cells: memoryview[int] = memoryview(flat)  # type: ignore[arg-type]  # numpy's stubs hide the buffer
-        self.array: Int32 = flat.reshape(capacity, columns)
+        self.cells, self._at = (storage or Storage(columns * capacity)).take(columns * capacity)
+        self._array: Int32 | None = None
         self.columns, self.capacity = columns, capacity
         self.size = 0
-        self._former: list[Int32] = []
+        self._former: list[memoryview[int]] = []
         self._arenas: list[tuple[weakref.ref[Arena], int, int]] = []
+
+    @property
+    def array(self) -> Int32:
+        """The present storage, [capacity, columns]."""
+        if self._array is None:
+            self._array = np.asarray(self.cells, np.int32).reshape(self.capacity, self.columns)
+        return self._array
 
     def enter(self, arena: Arena, slot: int, rows_slot: int = -1) -> None:
         """Let a slot of an arena name this table, now and whenever it moves, and another hold its number of rows."""
@@ -173,8 +180,8 @@ class Table:
             grown = np.empty((max(2 * self.capacity, self.size + extra), self.columns), np.int32)
             grown[: self.capacity] = self.array  # the kernel may hold scratch rows past `size`
             grown[self.capacity :] = -1
-            self._former.append(self.array)
-            self.array, self.cells, self.capacity = grown, _flat(grown), len(grown)
+            self._former.append(self.cells)
+            self._array, self.cells, self.capacity = grown, _flat(grown), len(grown)
             self._at = address(grown)
             self._arenas = [entry for entry in self._arenas if entry[0]() is not None]
             for reference, *slots in self._arenas:

@@ -19,7 +19,6 @@ from constrained.automaton.tables import (
     R_TWO,
     ROW_COLUMNS,
     Counted,
-    Storage,
     Table,
     Unfilled,
 )
@@ -102,7 +101,7 @@ class Rows:
     def __init__(self, automaton: Automaton, shared: VocabularyTables, store: RowStore) -> None:
         self._automaton, self._shared, self._store = automaton, shared, store
         self.machine = arena = automaton.arena
-        storage = Storage((2 * ROW_COLUMNS + 1) * _FIRST)
+        storage = automaton.storage
         self._rows = Counted(2 * ROW_COLUMNS, _FIRST, storage, arena, (tables.ROWS, tables.ROWS_TAKEN, tables.MAX_ROWS))
         self._index = Table(1, _FIRST, storage)
         self._index.enter(arena, tables.ROW_INDEX)
