@@ -39,6 +39,7 @@ class Masks:
         self._automaton = automaton
         self._shared = shared
         self._strings, self._languages = shared.strings(spelling)
+        self._machine, self._num_words = automaton.arena.address, shared.num_words
         self._walker = Walker(automaton)
         self._tables = shared.tables(automaton.plain, spelling)
         self._rows = Rows(automaton, self._tables, shared.store)
@@ -55,15 +56,19 @@ class Masks:
         """Write the row of a state into `bitmask[at]`; False, and nothing written, where more than the state decides it."""
         if not state.is_settled and (state.number < 0 or not self._settles(state)):
             return False
-        if not _holds_rows(bitmask, at, self._shared.num_words):
+        if bitmask.dtype != _INT32 or not bitmask.flags.c_contiguous or bitmask.ndim != 2:
             return False
-        write_row(bitmask, at, self._rows.machine.address, state.row_number)
-        return True
+        is_written: bool = write_row(bitmask, at, self._machine, self._num_words, state.row_number)
+        return is_written
 
     def row(self, state: State, history: bytes | bytearray) -> MaskRow:
         """The mask row of `state`, which `history` led to; EOS bits are set where the document may end."""
         if state.row is not None:
             return state.row
+        if state.prefix_rows is not None:
+            known = state.prefix_rows.get(open_string(history))
+            if known is not None:
+                return known
         threads, seen = state.threads, self._automaton.cells.seen
         with self._automaton.lock:
             if state.number >= 0:
@@ -347,13 +352,6 @@ class Masks:
         """The stored row that differs from `base` by the scratch's first `count` entries."""
         store = self._shared.store
         return store.find(digest) or store.put(digest, base, scratch.entries[:count])
-
-
-def _holds_rows(bitmask: Int32, at: int, num_words: int) -> bool:
-    """Whether `bitmask` int32 [batch, num_words] has a row `at` that lies in one piece."""
-    if bitmask.dtype != _INT32 or not bitmask.flags.c_contiguous or bitmask.ndim != 2:
-        return False
-    return 0 <= at < len(bitmask) and bitmask.shape[1] == num_words
 
 
 _INT32 = np.dtype(np.int32)
