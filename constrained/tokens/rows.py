@@ -79,13 +79,15 @@ class MaskRow:
         return self._at
 
     def fill(self, bitmask: NDArray[np.int32], row: int) -> None:
-        """Write the words into `bitmask[row]`, int32 [batch, num_words]."""
-        if self._words is not None:
-            bitmask[row] = self._words
-        elif bitmask.flags.c_contiguous and bitmask.dtype == np.int32 and bitmask.ndim == 2:
-            _write_row(bitmask, row, self._base.at, self._changes)
-        else:
-            bitmask[row] = self.words
+        """Write the words into `bitmask[row]`, int32 [batch, num_words].
+
+        Raises `ValueError` where the words are not as many, `IndexError` where there is no such row.
+        """
+        if self._words is None and bitmask.flags.c_contiguous and bitmask.dtype == np.int32 and bitmask.ndim == 2:
+            num_words = len(self._base.words)
+            if _write_row(bitmask, row, num_words, self._base.at, self._changes):
+                return
+        bitmask[row] = self.words
 
 
 class RowStore:
@@ -176,12 +178,16 @@ def _write(words, base, changes):  # type: ignore[no-untyped-def]  # numba
 
 
 @kernel
-def _write_row(bitmask, row, base, changes):  # type: ignore[no-untyped-def]  # numba
+def _write_row(bitmask, row, num_words, base, changes):  # type: ignore[no-untyped-def]  # numba
+    """Write into `bitmask[row]`; False, and nothing written, where it has no such row, or rows of another length."""
+    if row < 0 or row >= bitmask.shape[0] or bitmask.shape[1] != num_words:
+        return False
     before = int32_array(base)
-    for at in range(bitmask.shape[1]):
+    for at in range(num_words):
         bitmask[row, at] = before[at]
     for i in range(len(changes)):
         bitmask[row, changes[i, 0]] = changes[i, 1]
+    return True
 
 
 @kernel

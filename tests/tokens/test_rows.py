@@ -53,6 +53,26 @@ def test_a_row_is_what_it_differs_in_from_another(num_changed: int) -> None:
     assert bitmask[0].tolist() == expected.tolist()
 
 
+@pytest.mark.parametrize("num_changed", [0, 4, 64])
+def test_a_row_is_written_nowhere_else(num_changed: int) -> None:
+    store, size = RowStore(), 64
+    words = np.arange(size, dtype=np.uint32)
+    words[:num_changed] += 7
+    changes = np.stack([np.arange(num_changed), words[:num_changed]], axis=1).astype(np.int32)
+    row = store.put(digest_of(words, store.secret), store.bits(np.arange(size, dtype=np.uint32)), changes)
+    whole = np.full((4, size), -1, np.int32)
+    for place in (1, 2, -2):
+        with pytest.raises(IndexError):
+            row.fill(whole[:1], place)
+    for width in (size - 1, size + 1):
+        with pytest.raises(ValueError):
+            row.fill(np.full((4, width), -1, np.int32), 0)
+    assert (whole == -1).all()
+    row.fill(whole[:2], -1)
+    assert (whole[1] == words.view(np.int32)).all()
+    assert (whole[[0, 2, 3]] == -1).all()
+
+
 @given(st.sets(st.integers(0, 95)), st.sets(st.integers(0, 95)))
 def test_bits(set_: set[int], cleared: set[int]) -> None:
     words = np.zeros(3, np.uint32)
