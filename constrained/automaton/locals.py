@@ -31,7 +31,6 @@ from constrained.automaton.frames import (
 )
 from constrained.automaton.lexemes import PlainKey, PlainLexemes
 from constrained.automaton.listed import Listed
-from constrained.automaton.next_items import Opening
 from constrained.automaton.tables import (
     AFTER,
     ANY_TAG,
@@ -57,7 +56,7 @@ from constrained.grammar.members import ObjectPlan
 from constrained.grammar.nodes import Node, Nodes
 from constrained.grammar.numerals import numeral, spellings
 from constrained.grammar.shapes import NodeKey
-from constrained.grammar.string_sets import UNBOUNDED, StringSet
+from constrained.grammar.string_sets import StringSet
 from constrained.options import CompileOptions
 
 INDENT = 2
@@ -75,7 +74,7 @@ class Locals:
         contents: Contents,
         storage: Storage,
     ) -> None:
-        self._nodes = nodes
+        self.nodes = nodes
         self._indented = options.whitespace == "indented"
         self._gap = lexemes.gap(options)
         self.nothing = plain.index(lexemes.NOTHING)
@@ -194,7 +193,7 @@ class Locals:
         row = self._rows.get((node, depth))
         if row is None:
             # Most nodes ask for a type alone: their rows are found without a look at what such a node is made of.
-            name = self._nodes.bare_type(node)
+            name = self.nodes.bare_type(node)
             if name is None:
                 row = self._new_value_row(node, depth)
             elif (row := self._bare_rows.get((name, depth))) is None:
@@ -203,16 +202,16 @@ class Locals:
         return row
 
     def _new_value_row(self, node: NodeKey, depth: int) -> int:
-        meets = self._nodes[node]
+        meets = self.nodes[node]
         if meets.arrays or meets.objects:
             return self.edge_rows.add(self._value(meets, BEHIND, depth))
         return self._leaf_row(meets, depth)
 
     def _new_bare_row(self, name: str, node: NodeKey, depth: int) -> int:
         """The row of a type alone: the edges of scalars are the same for all grammars over the lexemes."""
-        known, asked = self._plain.bare_edges, (name, self._nodes.notation)
+        known, asked = self._plain.bare_edges, (name, self.nodes.notation)
         if asked not in known:
-            meets = self._nodes[node]
+            meets = self.nodes[node]
             if meets.arrays or meets.objects:
                 return self._new_value_row(node, depth)
             known[asked] = tuple(self._value(meets, BEHIND, depth))
@@ -231,7 +230,7 @@ class Locals:
         """The edges of a local state: (byte, (kind, lex, need, room, local, return))."""
         match local:
             case Value(node, after, depth):
-                return self._value(self._nodes[node], after, depth)
+                return self._value(self.nodes[node], after, depth)
             case ObjectOpen(plan, depth):
                 return self._object_open(plan, depth)
             case ObjectKey():
@@ -266,7 +265,7 @@ class Locals:
         for texts_ in node.strings:
             yield strings.QUOTE, self._string(texts_, after)
         literal = {text.encode() for text in node.literals}
-        notation = self._nodes.notation
+        notation = self.nodes.notation
         for numbers in node.numbers:
             if numbers.values is not None and not notation.permissive:
                 written = (spellings(value, notation, plain=numbers.plain) for value in numbers.values)
@@ -279,10 +278,10 @@ class Locals:
                 yield byte, (GOTO, lex, 0, 0, after, -1)
         inner = depth + 1 if self._indented else 0
         for shape in node.arrays:
-            opened = self.index(ArrayOpen(self.array_plan(self._nodes.array_plan(shape)), inner))
+            opened = self.index(ArrayOpen(self.array_plan(self.nodes.array_plan(shape)), inner))
             yield ord("["), (PUSH, self.entry(opened), 0, 0, opened, after)
         for members in node.objects:
-            opened = self.index(ObjectOpen(self.plan(self._nodes.plan(members)), inner))
+            opened = self.index(ObjectOpen(self.plan(self.nodes.plan(members)), inner))
             yield ord("{"), (PUSH, self.entry(opened), 0, 0, opened, after)
 
     def _string(self, texts_: StringSet, after: int) -> Edge:
@@ -392,29 +391,6 @@ class Locals:
         here = self._states[local]
         return isinstance(here, ArrayNext) and self.array_plans[here.plan].awaits_value(here.standing)
 
-    def opening_next(self, local: int) -> Opening | None:
-        """What may be begun of the next item, behind an item: whatever values there were before, it can be ended.
-
-        None where that is not known, or where no item ends at the local state.
-        """
-        here = self._states[local]
-        if not isinstance(here, ArrayNext):
-            return None
-        shape = self.array_plans[here.plan].shape
-        if shape.prefix or shape.contains or shape.clauses or shape.repeats:
-            return None
-        return self._opening(shape.rest, len(here.standing.values) + 3)
-
-    def _opening(self, rest: NodeKey, limit: int) -> Opening | None:
-        """By the node of the items, of which there are no more than `limit`, an empty object among them."""
-        node = self._nodes[rest]
-        if any(s.values is None and s.language is None and s.max_len >= UNBOUNDED for s in node.strings):
-            return Opening.STRING
-        if self._nodes.values(rest, limit) is not None:
-            return None
-        is_object = not (node.literals or node.numbers or node.strings or node.arrays)
-        return Opening.OBJECT if is_object else Opening.NOTHING
-
     def ends_member(self, local: int) -> bool:
         """Whether a local state is behind a member of an object."""
         return isinstance(self.state(local), ObjectNext)
@@ -424,7 +400,7 @@ class Locals:
         here = self._states[local]
         assert isinstance(here, ArrayNext)  # only its comma is an ASK edge
         standing = here.standing.with_value(value)
-        if not self.array_plans[here.plan].choices(standing):
+        if not self.array_plans[here.plan].may_go_on(standing):
             return None
         return self.index(ArrayItem(here.plan, standing, here.depth))
 
@@ -543,14 +519,14 @@ class Locals:
     def _item(self, here: ArrayItem) -> Edges:
         for node, standing in self.array_plans[here.plan].choices(here.standing):
             after = self.index(ArrayNext(here.plan, standing, here.depth))
-            yield from self._value(self._nodes[node], after, here.depth)
+            yield from self._value(self.nodes[node], after, here.depth)
 
     def _array_next(self, here: ArrayNext) -> Edges:
         plan, standing = self.array_plans[here.plan], here.standing
         if plan.awaits_value(standing):
             # Until the value is known: wherever any value could lead.
             standing = replace(standing, repeat=Repeat.DONE)
-        if plan.choices(standing):
+        if plan.may_go_on(standing):
             item = self.index(ArrayItem(here.plan, standing, here.depth))
             kind = ASK if plan.awaits_value(here.standing) else GOTO
             yield ord(","), self._go(item, self._line(here.depth), kind)

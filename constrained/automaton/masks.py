@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from constrained.automaton import joining, row_kernels, strings, tables, walk_items
 from constrained.automaton.automaton import Automaton, State, decode_content, open_string
+from constrained.automaton.item_tokens import ItemTokens
 from constrained.automaton.row_kernels import find_row, write_row
 from constrained.automaton.tables import REPLACED
 from constrained.automaton.thread_rows import NOTHING, Notes, Rows, ThreadRow
@@ -44,6 +45,7 @@ class Masks:
         self._tables = shared.tables(automaton.plain, spelling)
         self._rows = Rows(automaton, self._tables, shared.store)
         self._cuts = shared.cuts(automaton.plain)
+        self._items = ItemTokens(automaton, shared)
         self._insides: dict[tuple[int, ...], tuple[Onto, Trie]] = {}
 
     @property
@@ -104,18 +106,22 @@ class Masks:
         return not any(key.startswith(content) for key in seen)
 
     def _together(self, threads: Sequence[Thread]) -> tuple[list[Thread], list[ThreadRow]]:
-        """The rows of many threads: those that are walked alike in one walk. Each row with a thread that stands for it."""
+        """The rows of many threads: those that are walked alike in one walk. Each row with a thread that stands for it.
+
+        Where the answer depends on an item, each thread has a row of its own.
+        """
         groups: dict[tuple[int, int], list[Thread]] = {}
         for thread in threads:
             groups.setdefault((self._walk_of(thread), thread[5]), []).append(thread)
         standing, rows = [], []
         for (walk, cell), alike in groups.items():
-            if walk == BY_ITSELF or len(alike) == 1:
+            joint = None if walk == BY_ITSELF or len(alike) == 1 else self._walk_all(walk, cell, alike)
+            if joint is None or joint.notes.asks:
                 standing += alike
                 rows += [self._thread_row(thread) for thread in alike]
             else:
                 standing.append(alike[0])
-                rows.append(self._walk_all(walk, cell, alike))
+                rows.append(joint)
         return standing, rows
 
     def _walk_of(self, thread: Thread) -> int:
@@ -186,22 +192,25 @@ class Masks:
     def _build(
         self, state: State, threads: Sequence[Thread], rows: list[ThreadRow], prefix: bytes, history: bytes | bytearray
     ) -> MaskRow:
-        unsure: list[Int32] = []
+        asked: list[list[Int32]] = []
         out: list[list[Int32]] = []
         for thread, row in zip(threads, rows, strict=True):
-            out.append(self._seen_keys(thread, row, prefix, unsure))
-            unsure += self._unsure(thread, row) if len(state.threads) == 1 else row.notes.unsure
-        if len(rows) == 1 and not state.is_accepting and not unsure and not out[0]:
+            of_thread, taken = (
+                self._items.sort(thread, row.notes.unsure, history) if row.notes.asks else (row.notes.unsure[:], [])
+            )
+            out.append(taken + self._seen_keys(thread, row, prefix, of_thread))
+            asked.append(of_thread)
+        unsure = _unsure_of_all(rows, asked, out)
+        if len(rows) == 1 and not state.is_accepting and not len(unsure) and not out[0]:
             return rows[0].row
         scratch, base = self._shared.scratches.here(), rows[0].row
-        if len(rows) == 1 and not unsure:
+        if len(rows) == 1 and not len(unsure):
             for tokens in out[0]:
                 joining.change(scratch.address, base.at, tokens, False)
         else:
             self._join(scratch, rows, out)
         try:
-            if unsure:
-                self._settle(state, scratch.words, np.unique(np.concatenate(unsure)), history)
+            self._settle(state, scratch.words, unsure, history)
         except BaseException:
             scratch.clear()
             raise
@@ -220,20 +229,6 @@ class Masks:
                     clear_bits(without, tokens)
                 part = address(without)
             joining.pour(scratch.address, part, REPLACED)
-
-    def _unsure(self, thread: Thread, row: ThreadRow) -> list[Int32]:
-        """The tokens of a thread that must be asked one by one; not those that at most begin an item which can be ended."""
-        lex, esc, _, _, local, cell = thread
-        if not row.notes.asks or esc:
-            return row.notes.unsure
-        locals_, in_string, in_object = self._automaton.locals, lex >= strings.FREE, False
-        opening = locals_.opening_next(local)
-        if opening is None and locals_.ends_member(local):
-            opening, in_object = locals_.opening_next(self._automaton.cells.local(cell)), True
-        if opening is None:
-            return row.notes.unsure
-        clear = self._shared.next_items.of(opening, in_string=in_string, in_object=in_object)
-        return [tokens[~clear[tokens]] for tokens in row.notes.unsure]
 
     def _seen_keys(self, thread: Thread, row: ThreadRow, prefix: bytes, unsure: list[Int32]) -> list[Int32]:
         """The tokens of a thread that end a key which its frame has; `prefix` is the open key as written.
@@ -354,5 +349,19 @@ class Masks:
         return store.find(digest) or store.put(digest, base, scratch.entries[:count])
 
 
+def _unsure_of_all(rows: list[ThreadRow], asked: list[list[Int32]], out: list[list[Int32]]) -> Int32:
+    """The tokens that must be asked of a state: those of its threads, but for what another of them is sure of."""
+    of_threads = [np.concatenate(tokens) if tokens else _NO_TOKENS for tokens in asked]
+    found = np.unique(np.concatenate(of_threads)) if len(rows) > 1 else np.unique(of_threads[0])
+    if len(rows) == 1 or not len(found):
+        return found
+    is_sure = np.zeros(len(found), np.bool_)
+    for row, unsure, taken in zip(rows, of_threads, out, strict=True):
+        bits = (row.row.words.view(np.uint32)[found >> 5] >> (found & 31).astype(np.uint32)) & 1
+        is_sure |= bits.astype(np.bool_) & ~np.isin(found, np.concatenate([unsure, *taken]))
+    return found[~is_sure]
+
+
+_NO_TOKENS = np.empty(0, np.int32)
 _INT32 = np.dtype(np.int32)
 _BYTE_TRIE = Trie.build([bytes([byte]) for byte in range(256)])

@@ -17,6 +17,8 @@ from constrained.grammar.clauses import Clause, Clauses, holds_at_end
 from constrained.grammar.shapes import ArrayShape, ItemLiteral, NodeKey, join
 from constrained.grammar.string_sets import UNBOUNDED
 
+ROOM = 64  # how many values are looked for at least, to know that an array does not run out of them
+
 
 class Values(Protocol):
     """What a plan asks of the nodes."""
@@ -117,6 +119,9 @@ class ArrayPlan:
             self._last = max(len(shape.prefix), shape.min_items, *starts, *(index + 1 for index in self._literals), 0)
             self._needed = self._last + sum(contained.least for contained in shape.contains)
         self._settled = False
+        # Elements that differ and are alike else: of how many values it is known that there are more, and how many there are.
+        self.is_uniform = shape.distinct and not (shape.prefix or shape.contains or shape.clauses or shape.repeats)
+        self._more_than, self._num_values = -1, UNBOUNDED
         self._endings: dict[tuple[Standing, NodeKey], Ending | None] = {}
         self._choices_memo: dict[Standing, list[tuple[NodeKey, Standing]]] = {}
 
@@ -150,6 +155,24 @@ class ArrayPlan:
         if self.is_plain:
             return standing.index >= self.shape.min_items
         return self._is_enough(standing) and standing.repeat is Repeat.DONE
+
+    def may_go_on(self, standing: Standing) -> bool:
+        """Whether another element may come."""
+        return self.is_roomy(standing) or bool(self.choices(standing))
+
+    def is_roomy(self, standing: Standing, more: int = 1) -> bool:
+        """Whether it is known that so many more elements may come as far as values go: there are more than the array needs."""
+        if not (self.is_uniform and self._settled and standing.index < self.shape.max_items >= self.shape.min_items):
+            return False
+        number = len(standing.values) + self._needed + more
+        if number > self._more_than and self._num_values >= UNBOUNDED:
+            limit = max(2 * number, ROOM)
+            values = self._nodes.values(self.shape.rest, limit)
+            if values is None:
+                self._more_than = limit
+            else:
+                self._num_values = len(values)
+        return number <= self._more_than or number <= self._num_values < UNBOUNDED
 
     def choices(self, standing: Standing) -> list[tuple[NodeKey, Standing]]:
         """What the next element may be, each with how the array stands after it (but for its value)."""

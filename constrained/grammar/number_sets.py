@@ -96,7 +96,7 @@ def union(sets: Iterable[NumberSet]) -> tuple[NumberSet, ...]:
     distinct = list(dict.fromkeys(sets))
     if NumberSet() in distinct:
         return (NumberSet(),)
-    infinite = _outermost(_joined([s for s in distinct if s.values is None]))
+    infinite = _outermost([_joined(family) for family in _families([s for s in distinct if s.values is None])])
     loose = frozenset(v for s in distinct if s.values is not None and not s.plain for v in s.values)
     plain = frozenset(v for s in distinct if s.values is not None and s.plain for v in s.values) - loose
     loose = frozenset(v for v in loose if not any(v in i for i in infinite if not i.plain))
@@ -105,29 +105,33 @@ def union(sets: Iterable[NumberSet]) -> tuple[NumberSet, ...]:
     return (*infinite, *finite)
 
 
-def _joined(sets: list[NumberSet]) -> list[NumberSet]:
-    """Sets that differ in nothing but their bounds, with overlapping and touching intervals made one."""
+def _families(sets: list[NumberSet]) -> list[list[NumberSet]]:
+    """Sets that differ in nothing but their bounds, together."""
     families: dict[NumberSet, list[NumberSet]] = {}
     for numbers in sets:
         families.setdefault(replace(numbers, lower=None, upper=None), []).append(numbers)
-    joined: list[NumberSet] = []
-    for family in families.values():
-        family.sort(key=_start)
-        joined.append(family[0])
-        for numbers in family[1:]:
-            last = joined[-1]
-            if _touch(last.upper, numbers.lower):
-                joined[-1] = replace(last, upper=_looser(last.upper, numbers.upper))
-            else:
-                joined.append(numbers)
+    return list(families.values())
+
+
+def _joined(family: list[NumberSet]) -> list[NumberSet]:
+    """Overlapping and touching intervals made one."""
+    family.sort(key=_start)
+    joined = family[:1]
+    for numbers in family[1:]:
+        last = joined[-1]
+        if _touch(last.upper, numbers.lower):
+            joined[-1] = replace(last, upper=_looser(last.upper, numbers.upper))
+        else:
+            joined.append(numbers)
     return joined
 
 
-def _outermost(sets: list[NumberSet]) -> list[NumberSet]:
+def _outermost(families: list[list[NumberSet]]) -> list[NumberSet]:
+    """What is inside no set of another family."""
     kept: list[NumberSet] = []
-    for numbers in sets:
-        if not any(other.holds(numbers) for other in kept):
-            kept = [other for other in kept if not numbers.holds(other)] + [numbers]
+    for family in families:
+        fresh = [numbers for numbers in family if not any(other.holds(numbers) for other in kept)]
+        kept = [other for other in kept if not any(numbers.holds(other) for numbers in fresh)] + fresh
     return kept
 
 

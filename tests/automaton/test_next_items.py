@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import json
+import re
+from itertools import product
 from typing import Any
 
 import pytest
 
-from constrained.automaton.next_items import NextItems, Opening
+from constrained.automaton.masks import Masks
+from constrained.automaton.next_items import Ending, NextItems, Opening
 from constrained.tokens.vocabulary import Vocabulary
 from tests.grammars import grammar_of
 from tests.oracles import allowed_by_mask, allowed_by_trying
@@ -49,6 +52,20 @@ TOKENS = [
     b'},{"a',
     b'"}, {',
     b'x"},',
+    b'"a",',
+    b' "a", "',
+    b'"a","',
+    b'","b","',
+    b'","a","a',
+    b'","b","b","',
+    b"[],",
+    b" {},",
+    b"1,1,",
+    b"1,2,-",
+    b",[",
+    b",]",
+    b'",:]',
+    b'",null,',
 ]
 VOCABULARY = Vocabulary.from_bytes([*(bytes([byte]) for byte in range(256)), *TOKENS, b""], [256 + len(TOKENS)])
 STRING = {"type": "string"}
@@ -79,6 +96,16 @@ OBJECT_OF_TWO = {"type": "object", "properties": {"a": {"enum": [0, 1]}}, "addit
         ({**DISTINCT, "items": {"anyOf": [OBJECT_OF_TWO, STRING]}}, [{"a": 0}, "a", {}, "b"]),
         ({"type": "array", "items": {**DISTINCT, "items": {"type": "object"}}}, [[{"a": 1}, {"a": 2}], [{"a": 1}]]),
         ({"not": DISTINCT, "type": "array", "items": STRING}, ["a", "b", "a"]),
+        (DISTINCT, ["a", 1, {}, [], None, -1]),
+        ({**DISTINCT, "items": STRING, "maxItems": 3}, ["a", "b", "c"]),
+        ({**DISTINCT, "items": {"type": "number"}, "minItems": 3}, [1, 1.5, -2, 2]),
+        ({**DISTINCT, "items": {**STRING, "pattern": "^[ab]+$"}}, ["a", "b", "ab"]),
+        (
+            {"anyOf": [{**DISTINCT, "items": STRING}, {**DISTINCT, "items": {**STRING, "minLength": 1}, "minItems": 2}]},
+            ["a", "b", ""],
+        ),
+        ({"anyOf": [{**DISTINCT, "items": STRING}, {"type": "array", "items": {"maxLength": 1}}]}, ["a", "a", "b"]),
+        ({"oneOf": [{**DISTINCT, "items": STRING}, {**DISTINCT, "items": {"type": "integer"}, "minItems": 1}]}, ["a", ""]),
     ],
 )
 @pytest.mark.parametrize("separators", [(",", ":"), (", ", ": ")])
@@ -92,19 +119,58 @@ def test_masks_are_what_trying_says(schema: Any, document: Any, separators: tupl
                 break
 
 
+@pytest.mark.parametrize(
+    ("schema", "document", "begun"),
+    [
+        ({**DISTINCT, "items": STRING}, ["a", "", "aa", "b"], b""),
+        ({"anyOf": [{**DISTINCT, "items": STRING}, {**DISTINCT, "items": {**STRING, "minLength": 1}}]}, ["a", "b", ""], b""),
+        ({**DISTINCT, "items": {**STRING, "pattern": "^[ab]+$"}}, ["a", "b", "ab"], b'"[ab]+'),
+        ({**DISTINCT, "items": {"enum": ["".join(pair) for pair in product("abcdefgh", repeat=2)]}}, ["aa", "ab"], b'"[ab]+'),
+        ({**DISTINCT, "items": {"type": "integer"}}, [1, -1, 12], b"1"),
+    ],
+)
+def test_where_values_abound_few_tokens_are_asked(
+    monkeypatch: pytest.MonkeyPatch, schema: Any, document: Any, begun: bytes
+) -> None:
+    """None but those that begin what not every item begins with."""
+    asked: list[int] = []
+    monkeypatch.setattr(Masks, "_settle", lambda self, state, words, tokens, history: asked.extend(tokens.tolist()))
+    matcher = grammar_of(schema, VOCABULARY).matcher()
+    for byte in json.dumps(document).encode()[:-1]:
+        matcher.mask_row()
+        assert matcher.accept_token(byte)
+    assert [token for token in asked if not re.fullmatch(rb".*, ?" + begun, TOKENS[token - 256])] == []
+    assert bool(asked) == bool(begun)
+
+
 def test_which_tokens_they_are() -> None:
     items = NextItems(TOKENS)
-    inside = {TOKENS[i] for i, found in enumerate(items.of(Opening.STRING, in_string=True)) if found}
-    behind = {TOKENS[i] for i, found in enumerate(items.of(Opening.STRING, in_string=False)) if found}
+
+    def found(opening: Opening, ending: Ending, **where: bool) -> set[bytes]:
+        return {TOKENS[i] for i, is_one in enumerate(items.of(opening, ending, **where)) if is_one}
+
+    inside, behind = found(Opening.STRING, Ending.IN_STRING), found(Opening.STRING, Ending.ELSEWHERE)
     assert {b'",', b'","a', b'", "a\\', b'a",', b'a", "b', b'61",', b'","\xc3'} <= inside
     assert inside.isdisjoint({b'","a"', b'","a",', b'a"', b'a\\",', b'"]', b'"],["', b"1,", b',"a'})
     assert {b',"', b', "a', b"1,", b'1, "'} <= behind
     assert behind.isdisjoint({b',"a",', b"],", b", -", b",1", b'",'})
-    bare = {TOKENS[i] for i, found in enumerate(items.of(Opening.NOTHING, in_string=False)) if found}
+    assert {b',"', b"1,", b", -"} <= found(Opening.NUMBER, Ending.ELSEWHERE) | found(Opening.QUOTE, Ending.ELSEWHERE)
+    assert {b"1,", b'1, "', b'"a",', b'"a","'} <= found(Opening.STRING, Ending.BEFORE)
+    assert {b", -", b'1, "', b",["} <= found(Opening.ANYTHING, Ending.ELSEWHERE)
+    bare = found(Opening.NOTHING, Ending.ELSEWHERE)
     assert b"1," in bare
-    assert bare.isdisjoint({b',"', b"},"})
-    braced = {TOKENS[i] for i, found in enumerate(items.of(Opening.OBJECT, in_string=False, in_object=True)) if found}
+    assert bare.isdisjoint({b',"', b"},", b", -"})
+    braced = found(Opening.OBJECT, Ending.ELSEWHERE, in_object=True)
     assert {b"},", b"1},", b"},{", b'}, {"'} <= braced
     assert braced.isdisjoint({b'"},', b'},{"a', b"1,"})
-    quoted = {TOKENS[i] for i, found in enumerate(items.of(Opening.OBJECT, in_string=True, in_object=True)) if found}
-    assert {b'"},', b'"}, {', b'x"},', b'"},{"'} <= quoted
+    assert {b'"},', b'"}, {', b'x"},', b'"},{"'} <= found(Opening.OBJECT, Ending.IN_STRING, in_object=True)
+
+
+def test_what_is_behind_a_comma() -> None:
+    items = NextItems([b'a", "b", 1.0,-', b'",,', b'"', b'"x","\xff",'])
+    assert items.split(0, Ending.IN_STRING) == (b'a",', b' "b", 1.0,-')
+    assert items.split(2, Ending.IN_STRING) is None
+    assert items.split(3, Ending.BEFORE) == (b'"x",', b'"\xff",')
+    assert items.further(b' "b", 1.0,-') == (('"b"', "1"), b"-")
+    assert items.further(b",") == ((), b",")
+    assert items.further(b'"\xff",') == ((), b'"\xff",')
