@@ -14,6 +14,7 @@ from constrained.decode.scheduler import SchedulerLimits
 from constrained.decode.speculation import Speculation
 from constrained.errors import OptionError
 from tests.decode.mocks import ArrayGrammar, TinyModel, byte_vocabulary, random_model, tiny_config
+from tests.decode.stepping import together
 from tests.decode.test_engine import PROMPTS, assert_array, engine, read_all
 
 
@@ -32,7 +33,9 @@ def generate(model: TinyModel, params: list[SamplingParams], grammar: Any, **opt
     async def main() -> tuple[list[Chunk], Any]:
         async with engine(model, **options) as e:
             prompts = [PROMPTS[i % len(PROMPTS)] for i in range(len(params))]
-            return await read_all([e.submit(p, each, grammar) for p, each in zip(prompts, params, strict=True)]), e.stats()
+            with together(e):
+                generations = [e.submit(p, each, grammar) for p, each in zip(prompts, params, strict=True)]
+            return await read_all(generations), e.stats()
 
     return asyncio.run(main())
 
@@ -70,7 +73,9 @@ def test_the_distribution_is_kept(tiny: TinyModel, draft: TinyModel) -> None:
 
     async def main() -> list[Chunk]:
         async with engine(tiny, limits=limits, max_waiting=num, **options) as e:
-            return await read_all([e.submit([1, 2, 3], each) for each in params])
+            with together(e):
+                generations = [e.submit([1, 2, 3], each) for each in params]
+            return await read_all(generations)
 
     chunks = asyncio.run(main())
     counts = Counter(chunk.token_ids[:3] for chunk in chunks)

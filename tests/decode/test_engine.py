@@ -6,6 +6,7 @@ import asyncio
 import json
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from math import inf
 from typing import Any
 
@@ -18,6 +19,7 @@ from constrained.decode.request import Chunk, SamplingParams
 from constrained.decode.scheduler import SchedulerLimits
 from constrained.errors import BudgetError, ContextLengthError, InternalError, OverloadedError, RequestError
 from tests.decode.mocks import EOS, ArrayGrammar, ArrayMatcher, MockRow, TinyModel, byte_vocabulary
+from tests.decode.stepping import in_step, together
 
 PROMPTS = [[(i * 31 + j * 7) % 200 for j in range(n)] for i, n in enumerate((3, 40, 1, 17, 65, 9))]
 BLOCK_BYTES = 2 * 2 * (8 + 8) * 4 * 32
@@ -25,8 +27,9 @@ BLOCK_BYTES = 2 * 2 * (8 + 8) * 4 * 32
 
 @asynccontextmanager
 async def engine(model: TinyModel, **options: Any) -> AsyncIterator[AsyncEngine]:
-    """An engine whose steps do not depend on the clock, unless its limits are given."""
-    made = AsyncEngine(model, EngineOptions(**{"limits": SchedulerLimits(stretch=inf), **options}))
+    """An engine whose steps do not depend on the clock: each waits for its masks, and prefill is not fitted to the pace."""
+    limits = replace(options.pop("limits", SchedulerLimits()), stretch=inf)
+    made = AsyncEngine(model, EngineOptions(**{"limits": limits, "mask_patience_s": 60.0, **options}))
     try:
         yield made
     finally:
@@ -48,7 +51,7 @@ async def read_all(generations: list[Generation]) -> list[Chunk]:
 
 
 async def until(condition: Callable[[], bool]) -> None:
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(120):
         while not condition():
             await asyncio.sleep(0.005)
 
@@ -64,7 +67,9 @@ def assert_array(chunk: Chunk) -> None:
 def test_a_batch_equals_generate(tiny: TinyModel) -> None:
     async def main() -> list[Chunk]:
         async with engine(tiny, limits=SchedulerLimits(prefill_busy=7, prefill_idle=30)) as e:
-            return await read_all([e.submit(p, SamplingParams(temperature=0, max_tokens=20)) for p in PROMPTS])
+            with together(e):
+                generations = [e.submit(p, SamplingParams(temperature=0, max_tokens=20)) for p in PROMPTS]
+            return await read_all(generations)
 
     chunks = asyncio.run(main())
     tiny.hf.set_attn_implementation("eager")
@@ -98,9 +103,9 @@ def test_constrained_and_free_sequences_share_a_batch(tiny: TinyModel) -> None:
 
     async def main() -> tuple[list[Chunk], Any]:
         async with engine(tiny) as e:
-            generations = [
-                e.submit(PROMPTS[i % 6], SamplingParams(seed=i, max_tokens=40), grammar if i % 3 else None) for i in range(24)
-            ]
+            with together(e):
+                params = [SamplingParams(seed=i, max_tokens=40) for i in range(24)]
+                generations = [e.submit(PROMPTS[i % 6], p, grammar if i % 3 else None) for i, p in enumerate(params)]
             return await read_all(generations), e.stats()
 
     chunks, stats = asyncio.run(main())
@@ -137,21 +142,24 @@ def test_a_seed_gives_the_same_output_whatever_else_is_in_the_batch(tiny: TinyMo
     async def main() -> list[Chunk]:
         async with engine(tiny, limits=SchedulerLimits(prefill_busy=5)) as e:
             alone = await read(e.submit(PROMPTS[1], params))
-            others = [e.submit(p, SamplingParams(seed=i, max_tokens=30)) for i, p in enumerate(PROMPTS)]
-            together = e.submit(PROMPTS[1], params)
-            other_seed = e.submit(PROMPTS[1], SamplingParams(temperature=1.3, top_p=0.95, seed=12, max_tokens=25))
+            with together(e):
+                others = [e.submit(p, SamplingParams(seed=i, max_tokens=30)) for i, p in enumerate(PROMPTS)]
+                in_a_batch = e.submit(PROMPTS[1], params)
+                other_seed = e.submit(PROMPTS[1], SamplingParams(temperature=1.3, top_p=0.95, seed=12, max_tokens=25))
             await read_all(others)
-            return [alone, await read(together), await read(other_seed)]
+            return [alone, await read(in_a_batch), await read(other_seed)]
 
-    alone, together, other_seed = asyncio.run(main())
-    assert alone.token_ids == together.token_ids != other_seed.token_ids
+    alone, in_a_batch, other_seed = asyncio.run(main())
+    assert alone.token_ids == in_a_batch.token_ids != other_seed.token_ids
 
 
 def test_preempted_sequences_end_as_they_would_have(tiny: TinyModel) -> None:
     async def main(num_blocks: int) -> tuple[list[Chunk], int]:
         async with engine(tiny, kv_bytes=num_blocks * BLOCK_BYTES) as e:
             params = [SamplingParams(seed=i, max_tokens=70) for i in range(5)]
-            generations = [e.submit([i, 3], p, ArrayGrammar(tiny.vocabulary) if i == 4 else None) for i, p in enumerate(params)]
+            grammars = [ArrayGrammar(tiny.vocabulary) if i == 4 else None for i in range(5)]
+            with together(e):
+                generations = [e.submit([i, 3], p, g) for i, (p, g) in enumerate(zip(params, grammars, strict=True))]
             chunks = await read_all(generations)
             assert e.stats().free_blocks == num_blocks
             return chunks, e.stats().preemptions
@@ -165,7 +173,7 @@ def test_preempted_sequences_end_as_they_would_have(tiny: TinyModel) -> None:
 def test_cancellation_frees_the_slot_before_the_next_step(tiny: TinyModel) -> None:
     async def main() -> tuple[Chunk, Chunk]:
         async with engine(tiny, limits=SchedulerLimits(max_running=1)) as e:
-            first = e.submit([1], SamplingParams(max_tokens=250, seed=0), ArrayGrammar(tiny.vocabulary))
+            first = in_step(e).submit([1], SamplingParams(max_tokens=250, seed=0), ArrayGrammar(tiny.vocabulary))
             await anext(first)
             second = e.submit([2], SamplingParams(max_tokens=3, temperature=0))
             first.cancel()
@@ -178,6 +186,7 @@ def test_cancellation_frees_the_slot_before_the_next_step(tiny: TinyModel) -> No
 def test_closing_cancels_what_runs_and_waits(tiny: TinyModel) -> None:
     async def main() -> list[Chunk]:
         async with engine(tiny, limits=SchedulerLimits(max_running=1)) as e:
+            in_step(e)
             generations = [e.submit([i], SamplingParams(temperature=0, max_tokens=250)) for i in range(3)]
             await anext(generations[0])
             await e.close()
@@ -233,9 +242,9 @@ def test_a_fault_in_one_sequence_fails_that_one_alone(tiny: TinyModel, method: s
             grammars = [ArrayGrammar(tiny.vocabulary), Broken(tiny.vocabulary), None]
             grammars[1].rows = grammars[0].rows
             grammars[1].row_ids = grammars[0].row_ids
-            generations = [
-                e.submit([i, 7], SamplingParams(temperature=1.0, seed=3, max_tokens=30), g) for i, g in enumerate(grammars)
-            ]
+            params = SamplingParams(temperature=1.0, seed=3, max_tokens=30)
+            with together(e):
+                generations = [e.submit([i, 7], params, g) for i, g in enumerate(grammars)]
             chunks = await read_all(generations)
             assert e.stats().free_blocks == e.stats().total_blocks
             return chunks
@@ -266,6 +275,7 @@ def test_a_forward_pass_that_raises_fails_its_sequences_and_leaves_no_slot_behin
 def test_the_death_of_the_thread_reaches_every_caller(tiny: TinyModel) -> None:
     async def main() -> list[Chunk]:
         async with engine(tiny, limits=SchedulerLimits(max_running=1)) as e:
+            in_step(e)
             generations = [e.submit([i], SamplingParams(max_tokens=200, temperature=0)) for i in range(3)]
             await anext(generations[0])
             e._engine._scheduler.schedule = lambda: 1 / 0
@@ -292,7 +302,9 @@ def test_a_death_between_two_sequences_of_a_step_leaves_nobody_waiting(tiny: Tin
                 emit(*arguments)
 
             stepper._emit = dies_at_the_second
-            return await read_all([e.submit([i], SamplingParams(max_tokens=1, temperature=0)) for i in range(2)])
+            with together(e):
+                generations = [e.submit([i], SamplingParams(max_tokens=1, temperature=0)) for i in range(2)]
+            return await read_all(generations)
 
     first, second = asyncio.run(main())
     assert first.finish_reason == "length"
@@ -327,7 +339,7 @@ def test_what_cannot_be_done_is_refused_before_the_first_step(tiny: TinyModel) -
 def test_a_full_queue_is_an_error_and_drains(tiny: TinyModel) -> None:
     async def main() -> None:
         async with engine(tiny, limits=SchedulerLimits(max_running=1), max_waiting=2) as e:
-            running = e.submit([1], SamplingParams(max_tokens=250, temperature=0))
+            running = in_step(e).submit([1], SamplingParams(max_tokens=250, temperature=0))
             await anext(running)
             waiting = [e.submit([1], SamplingParams(max_tokens=2)) for _ in range(2)]
             with pytest.raises(OverloadedError, match="2 sequences wait"):

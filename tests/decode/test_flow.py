@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import asyncio
 import json
-import time
+import threading
 from typing import Any
 
 import pytest
 
+from constrained import Vocabulary
 from constrained.decode.request import Chunk, SamplingParams
 from constrained.decode.scheduler import PATIENCE, SchedulerLimits
 from constrained.errors import BudgetError, ContextLengthError, RequestError
 from tests.decode.mocks import ArrayGrammar, ArrayMatcher, MockRow, Place, TinyModel
+from tests.decode.stepping import in_step, together
 from tests.decode.test_engine import PROMPTS, assert_array, engine, read, read_all, until
 from tests.decode.test_scheduler import make, run, sequence
 
@@ -23,7 +25,7 @@ def test_a_paused_sequence_leaves_its_slot_and_goes_on_as_it_would_have(tiny: Ti
     async def main() -> tuple[Chunk, Chunk]:
         async with engine(tiny, limits=SchedulerLimits(max_running=1)) as e:
             whole = await read(e.submit(PROMPTS[1], LONG))
-            first = e.submit(PROMPTS[1], LONG)
+            first = in_step(e).submit(PROMPTS[1], LONG)
             chunks = [await anext(first)]
             await first.pause()
             other = await read(e.submit(PROMPTS[2], SamplingParams(max_tokens=3)))
@@ -40,7 +42,7 @@ def test_a_paused_sequence_leaves_its_slot_and_goes_on_as_it_would_have(tiny: Ti
 def test_a_paused_sequence_can_be_cancelled(tiny: TinyModel) -> None:
     async def main() -> Chunk:
         async with engine(tiny) as e:
-            first = e.submit(PROMPTS[1], LONG)
+            first = in_step(e).submit(PROMPTS[1], LONG)
             await anext(first)
             await first.pause()
             first.cancel()
@@ -55,9 +57,9 @@ def test_a_paused_sequence_can_be_cancelled(tiny: TinyModel) -> None:
 def test_a_reader_that_stalls_pauses_its_own_sequence_alone(tiny: TinyModel) -> None:
     async def main() -> tuple[Chunk, Chunk]:
         async with engine(tiny, max_unread=8) as e:
-            stalled = e.submit(PROMPTS[1], SamplingParams(temperature=0, max_tokens=200))
+            stalled = in_step(e).submit(PROMPTS[1], SamplingParams(temperature=0, max_tokens=200))
             await until(lambda: e.stats().paused == 1)
-            assert e.stats().tokens < 100
+            assert e.stats().tokens == 9  # the one that is too many is the last
             other = await read(e.submit(PROMPTS[0], LONG))
             assert e.stats().paused == 1
             return await read(stalled), other
@@ -72,7 +74,7 @@ def test_chunks_that_are_pushed_are_those_that_would_be_read(tiny: TinyModel) ->
         async with engine(tiny, max_unread=8) as e:
             params = SamplingParams(temperature=0, max_tokens=200)
             whole = await read(e.submit(PROMPTS[1], params))
-            late = e.submit(PROMPTS[1], params)
+            late = in_step(e).submit(PROMPTS[1], params)
             await until(lambda: e.stats().paused == 1)  # what waited is given first, and it goes on
             pushed: list[Chunk] = []
             late.deliver_to(pushed.append)
@@ -90,7 +92,7 @@ def test_steering_goes_on_from_the_same_place_in_the_grammar(tiny: TinyModel) ->
 
     async def main() -> tuple[bytes, Chunk, int, list[int]]:
         async with engine(tiny) as e:
-            generation = e.submit(prompt, SamplingParams(seed=1, max_tokens=60), ArrayGrammar(tiny.vocabulary))
+            generation = in_step(e).submit(prompt, SamplingParams(seed=1, max_tokens=60), ArrayGrammar(tiny.vocabulary))
             start = await anext(generation)
             await generation.pause()
             context = generation.context
@@ -113,7 +115,7 @@ def test_a_value_replaced_in_the_context_is_what_the_model_sees(tiny: TinyModel)
 
     async def main() -> tuple[list[int], Chunk, Chunk]:
         async with engine(tiny) as e:
-            generation = e.submit(prompt, params)
+            generation = in_step(e).submit(prompt, params)
             start = await anext(generation)
             await generation.pause()
             changed = generation.context
@@ -150,7 +152,7 @@ def test_a_document_goes_on_behind_a_prefix(tiny: TinyModel) -> None:
 def test_what_cannot_be_steered_is_refused(tiny: TinyModel) -> None:
     async def main() -> None:
         async with engine(tiny) as e:
-            generation = e.submit([1], LONG, ArrayGrammar(tiny.vocabulary))
+            generation = in_step(e).submit([1], LONG, ArrayGrammar(tiny.vocabulary))
             await generation.pause()
             with pytest.raises(ContextLengthError):
                 await generation.steer([1] * 256)
@@ -200,26 +202,39 @@ def test_a_time_limit_cuts_text_and_closes_a_document(tiny: TinyModel) -> None:
 
 
 class SlowMatcher(ArrayMatcher):
-    """Takes its time over every mask that it has not made before."""
+    """Makes no mask before it may."""
+
+    def __init__(self, grammar: ArrayGrammar, may_answer: threading.Event) -> None:
+        super().__init__(grammar)
+        self.may_answer = may_answer
 
     def mask_row(self) -> MockRow:
-        if self.place not in self.grammar.rows:
-            time.sleep(0.15)
+        self.may_answer.wait()
         return super().mask_row()
 
 
 class SlowGrammar(ArrayGrammar):
+    def __init__(self, vocabulary: Vocabulary) -> None:
+        super().__init__(vocabulary)
+        self.may_answer = threading.Event()
+
     def matcher(self) -> ArrayMatcher:
-        return SlowMatcher(self)
+        return SlowMatcher(self, self.may_answer)
 
 
 def test_a_late_mask_delays_its_own_sequence_alone(tiny: TinyModel) -> None:
     async def main() -> tuple[list[Chunk], Any]:
         async with engine(tiny, mask_patience_s=0.001) as e:
-            slow = e.submit([1], SamplingParams(seed=3, max_tokens=12), SlowGrammar(tiny.vocabulary))
-            quick = e.submit([2], SamplingParams(seed=4, max_tokens=40))
-            chunks = [await read(quick), await read(slow)]
-            return chunks, e.stats()
+            grammar = SlowGrammar(tiny.vocabulary)
+            with together(e):
+                slow = e.submit([1], SamplingParams(seed=3, max_tokens=12), grammar)
+                quick = e.submit([2], SamplingParams(seed=4, max_tokens=40))
+            try:
+                async with asyncio.timeout(120):
+                    first = await read(quick)
+            finally:
+                grammar.may_answer.set()
+            return [first, await read(slow)], e.stats()
 
     (quick, slow), stats = asyncio.run(main())
     assert_array(slow)
@@ -251,7 +266,8 @@ class ForcedGrammar(ArrayGrammar):
 def test_forced_tokens_stream_at_once_and_cost_no_step(tiny: TinyModel) -> None:
     async def main() -> tuple[Chunk, Chunk, int]:
         async with engine(tiny) as e:
-            generation = e.submit(PROMPTS[1], SamplingParams(seed=2, max_tokens=40, logprobs=1), ForcedGrammar(tiny.vocabulary))
+            params = SamplingParams(seed=2, max_tokens=40, logprobs=1)
+            generation = in_step(e).submit(PROMPTS[1], params, ForcedGrammar(tiny.vocabulary))
             first = await anext(generation)
             return first, await read(generation), e.stats().steps
 
