@@ -1,6 +1,6 @@
 """A backend without a model: it gives documents that were fixed beforehand, in small chunks, as the engine would.
 
-The last words of the prompt may direct it: `fail`, `hang`, `slow`. Run as a program it serves the app:
+The last words of the prompt may direct it: `fail`, `hang`, `wait`, `slow`. Run as a program it serves the app:
 `python -m tests.api.synthetic --port 8000`.
 """
 
@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import threading
 import time
 from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass, field
@@ -35,7 +36,11 @@ def compact(value: Any) -> str:
 
 @dataclass(eq=False)
 class SyntheticGeneration:
-    """Gives `data` in tokens of `token_bytes` bytes; `directive` is `fail`, `hang`, `slow` or nothing."""
+    """Gives `data` in tokens of `token_bytes` bytes; `directive` is `fail`, `hang`, `wait`, `slow` or nothing.
+
+    It fails, hangs until it is cancelled, or waits until it `may_go_on`, in the middle. It says that it took `made_s` seconds
+    from its first token on, where that is given, and how long it took where it is not.
+    """
 
     data: bytes
     num_prompt_tokens: int
@@ -44,7 +49,9 @@ class SyntheticGeneration:
     delay_s: float
     directive: str = ""
     logprobs: int | None = None
+    made_s: float | None = None
     cancelled: asyncio.Event = field(default_factory=asyncio.Event)
+    may_go_on: threading.Event = field(default_factory=threading.Event)
     num_given: int = 0
     began_at: float = field(default_factory=time.monotonic)
     ttft_ms: float = 0.0
@@ -62,6 +69,8 @@ class SyntheticGeneration:
                     return
                 if self.directive == "hang":
                     await self.cancelled.wait()
+                while self.directive == "wait" and not (self.may_go_on.is_set() or self.cancelled.is_set()):
+                    await asyncio.sleep(0.005)
             await asyncio.sleep(self.delay_s)
             if self.cancelled.is_set():
                 yield self._chunk(b"", "cancelled")
@@ -73,6 +82,8 @@ class SyntheticGeneration:
     def _chunk(self, data: bytes, reason: FinishReason | None = None, error: Exception | None = None) -> Chunk:
         total_ms = 1000 * (time.monotonic() - self.began_at)
         self.ttft_ms = self.ttft_ms or total_ms
+        if self.made_s is not None:
+            total_ms = self.ttft_ms + 1000 * self.made_s
         usage = Usage(self.num_prompt_tokens, self.num_given, ttft_ms=self.ttft_ms, total_ms=total_ms)
         usage.cached_tokens, usage.forced_tokens = self.num_prompt_tokens // 2, self.num_given // 2
         return Chunk(data, tuple(data[:1]), reason, error, usage, self._logprobs(data[:1]))
@@ -95,6 +106,7 @@ class SyntheticBackend:
         token_bytes: int = 3,
         delay_s: float = 0.0,
         context_len: int = 4096,
+        made_s: float | None = None,
         compile_schema: Callable[[Any, CompileOptions], CompiledGrammar] | None = None,
     ) -> None:
         self.context_len = context_len
@@ -107,6 +119,7 @@ class SyntheticBackend:
         self._documents = [text.encode() if isinstance(text, str) else text for text in documents]
         self._token_bytes = token_bytes
         self._delay_s = delay_s
+        self._made_s = made_s
 
     def encode(
         self, prompt: Messages | str, schema: Any | None, prefix: bytes = b"", template: SchemaPrompt | None = None
@@ -140,6 +153,7 @@ class SyntheticBackend:
             0.05 if directive == "slow" else self._delay_s,
             directive,
             params.logprobs,
+            self._made_s,
         )
         self.generations.append(generation)
         return generation
@@ -147,6 +161,11 @@ class SyntheticBackend:
     def reset(self, document: str, token_bytes: int) -> None:
         """Give this document from now on."""
         self._documents, self._token_bytes = [document.encode()], token_bytes
+
+    def go_on(self) -> None:
+        """Let what waits write on."""
+        for generation in self.generations:
+            generation.may_go_on.set()
 
     def _document(self, grammar: Any) -> bytes:
         if self._documents:

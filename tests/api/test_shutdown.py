@@ -133,7 +133,7 @@ def test_tls(certificate: Path) -> None:
     files = {"tls_certificate": certificate / "cert.pem", "tls_key": certificate / "key.pem"}
     with stoppable(**files) as (service, _):
         context = ssl.create_default_context(cafile=str(certificate / "cert.pem"))
-        answer = httpx.post(f"https://{service.address}/v1/structured", json=ask(STRING), verify=context)
+        answer = httpx.post(f"https://{service.address}/v1/structured", json=ask(STRING), verify=context, timeout=DEADLINE_S)
         assert answer.status_code == 200
         with Client(f"https://{service.address}", transport=httpx.HTTPTransport(verify=context)) as client:
             for via in ("sse", "lines", "websocket"):

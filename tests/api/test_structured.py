@@ -58,7 +58,7 @@ def test_cancel_stops_a_run_and_may_be_repeated(service: Served) -> None:
     with service.client.stream("POST", "/v1/structured/stream", json=ask({"type": "string"}, "hang")) as answer:
         events = read_events(answer.iter_lines())
         run = next(events).data["run"]
-        with httpx.Client(base_url=service.url) as other:
+        with httpx.Client(base_url=service.url, timeout=DEADLINE_S) as other:
             first = other.post(f"/v1/structured/{run}/cancel")
         assert first.json() == {"run": run, "status": "cancelled"}
         done = list(events)[-1]

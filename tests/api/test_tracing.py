@@ -15,7 +15,7 @@ from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanE
 from api.app import create_app
 from api.settings import Settings
 from api.tracing import Tracing, tracing_to
-from tests.api.server import ask, serving, wait_until
+from tests.api.server import DEADLINE_S, ask, serving, wait_until
 from tests.api.synthetic import SyntheticBackend
 
 TRACE = "0af7651916cd43dd8448eb211c80319c"
@@ -28,9 +28,8 @@ def test_the_spans_of_a_request() -> None:
     provider.add_span_processor(SimpleSpanProcessor(exporter))
     app = create_app(Settings(), SyntheticBackend(), Tracing(provider))
     with serving(app) as url:
-        httpx.post(
-            f"{url}/v1/structured/stream", json=ask({"type": "string"}), headers={"traceparent": PARENT}
-        ).raise_for_status()
+        body, headers = ask({"type": "string"}), {"traceparent": PARENT}
+        httpx.post(f"{url}/v1/structured/stream", json=body, headers=headers, timeout=DEADLINE_S).raise_for_status()
         wait_until(lambda: len(exporter.get_finished_spans()) == 4)
     spans = {span.name: span for span in exporter.get_finished_spans()}
     request = spans["POST /v1/structured/stream"]
@@ -78,7 +77,7 @@ def collector() -> Iterator[tuple[str, list[tuple[str, bytes]]]]:
 def test_spans_reach_a_collector(collector: tuple[str, list[tuple[str, bytes]]]) -> None:
     endpoint, taken = collector
     with serving(create_app(Settings(otlp_endpoint=endpoint), SyntheticBackend())) as url:
-        httpx.post(f"{url}/v1/structured", json=ask({"type": "string"})).raise_for_status()
+        httpx.post(f"{url}/v1/structured", json=ask({"type": "string"}), timeout=DEADLINE_S).raise_for_status()
     assert {path for path, _ in taken} == {"/v1/traces"}
     assert b"POST /v1/structured" in b"".join(body for _, body in taken)
 

@@ -59,8 +59,8 @@ class Proxy:
                     continue
                 part = held if budget is None else held[: budget - self.passed[number]]
                 held = b""
+                self.passed[number] += len(part)  # before the client has it, who may look then
                 client.sendall(part)
-                self.passed[number] += len(part)
                 if budget is not None and self.passed[number] >= budget:
                     client.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, RESET if number % 2 else struct.pack("ii", 0, 0))
                     break

@@ -29,9 +29,11 @@ from constrained.client import (
     replay,
 )
 from schemas.events import DeltaEvent
-from tests.api.server import Served, served, wait_until
+from tests.api.server import DEADLINE_S, Served, served, wait_until
 from tests.api.synthetic import SyntheticBackend
 from tests.client.builders import CLIENTS, collect, deltas, start
+from tests.client.time_limits import play_with_growing_limits
+from tests.ports import free_port
 
 
 class Hobby(BaseModel):
@@ -174,13 +176,13 @@ def test_a_run_that_is_cut_carries_what_there_is(make: Callable[..., Any], servi
         async with client.stream(Person, prompt="hello", max_tokens=60) as stream:
             await stream.final()
 
-    play(make, service.url, scenario, timeout=20.0)
+    play(make, service.url, scenario, timeout=DEADLINE_S)
 
 
 @pytest.mark.parametrize("leave", ["leave", "cancel", "raise", "timeout"])
 def test_leaving_in_whatever_way_frees_the_slot(make: Callable[..., Any], leave: str) -> None:
-    async def scenario(client: Any) -> None:
-        options: dict[str, Any] = {"timeout": 0.3} if leave == "timeout" else {}
+    async def scenario(client: Any, limit_s: float | None = None) -> None:
+        options: dict[str, Any] = {} if limit_s is None else {"timeout": limit_s}
         async with client.stream(Person, prompt="please hang", **options) as stream:
             assert await stream.field("/name") == ADA.name
             if leave == "cancel":
@@ -197,9 +199,11 @@ def test_leaving_in_whatever_way_frees_the_slot(make: Callable[..., Any], leave:
         if leave == "raise":
             with pytest.raises(ZeroDivisionError):
                 play(make, running.url, scenario)
+        elif leave == "timeout":
+            play_with_growing_limits(make, running.url, scenario)
         else:
             play(make, running.url, scenario)
-        wait_until(running.backend.generations[0].cancelled.is_set)
+        wait_until(lambda: all(generation.cancelled.is_set() for generation in running.backend.generations))
 
 
 def read_request(connection: socket.socket) -> None:
@@ -246,8 +250,7 @@ def test_a_connection_that_is_cut_midway(make: Callable[..., Any]) -> None:
 
 
 def test_no_service_at_all(make: Callable[..., Any]) -> None:
-    with socket.create_server(("127.0.0.1", 0)) as listener:
-        url = f"http://127.0.0.1:{listener.getsockname()[1]}"
+    url = f"http://127.0.0.1:{free_port()}"
 
     async def scenario(client: Any) -> None:
         with pytest.raises(TransportError) as caught:

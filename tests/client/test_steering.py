@@ -245,12 +245,19 @@ def test_a_socket_that_breaks_before_the_reply(make: Callable[..., Any]) -> None
 
 def test_a_caller_who_is_cancelled_stops_a_resumable_run_too(via: str) -> None:
     async def scenario(client: Any, backend: SyntheticBackend) -> None:
+        has_begun = asyncio.Event()
+
         async def wait_in_vain() -> None:
-            async with asyncio.timeout(0.3), client.stream(Thing, **HANG, via=via, resumable=True) as stream:
+            async with client.stream(Thing, **HANG, via=via, resumable=True) as stream:
+                await stream.field("/name")
+                has_begun.set()
                 await stream.final()
 
-        with pytest.raises(TimeoutError):
-            await wait_in_vain()
+        waiting = asyncio.create_task(wait_in_vain())
+        await has_begun.wait()
+        waiting.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await waiting
         await asyncio.to_thread(wait_until, backend.generations[0].cancelled.is_set)
 
     scene(CLIENTS["AsyncClient"], scenario)

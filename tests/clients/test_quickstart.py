@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import re
 import shutil
-import socket
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -16,6 +15,7 @@ import pytest
 from tests.api.server import Served, served, wait_until
 from tests.api.synthetic import SyntheticBackend, compact
 from tests.clients.programs import DEADLINE_S, ROOT, absent
+from tests.ports import free_port
 
 PAGE = (ROOT / "docs" / "quickstart.md").read_text("utf-8")
 ADDRESS = "http://127.0.0.1:8000"
@@ -86,9 +86,7 @@ def test_install_and_serve() -> None:
     targets = re.findall(r"^(\w+):", (ROOT / "Makefile").read_text(), re.MULTILINE)
     assert [line.removeprefix("make ") for line in made] == ["install", "model"]
     assert {"install", "model"} <= set(targets)
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
+    port = free_port()
     program, *arguments = serve.split()
     assert (program, arguments[-1]) == (".venv/bin/constrained", "8000")
     command = [sys.executable, "-m", "constrained", *arguments[:-1], str(port)]

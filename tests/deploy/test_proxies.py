@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import shutil
-import socket
 import subprocess
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -18,6 +17,7 @@ from constrained.client import Client
 from tests.api.server import DEADLINE_S, Served, ask, read_events, served, wait_until
 from tests.api.synthetic import SyntheticBackend
 from tests.conftest import IN_CI
+from tests.ports import free_port
 
 DEPLOY = Path(__file__).resolve().parents[2] / "deploy"
 STRING = {"type": "string"}
@@ -64,12 +64,6 @@ def proxied(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFac
         finally:
             proxy.terminate()
             proxy.wait()
-
-
-def free_port() -> int:
-    with socket.socket() as bound:
-        bound.bind(("127.0.0.1", 0))
-        return int(bound.getsockname()[1])
 
 
 def answers(client: httpx.Client, proxy: subprocess.Popen[bytes]) -> bool:
