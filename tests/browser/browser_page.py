@@ -10,6 +10,7 @@ from playwright.sync_api import Browser, ConsoleMessage, Page
 
 # Chromium logs each answer that is not 2xx; the page shows those itself, and tests look there.
 REFUSED = "Failed to load resource"
+PATIENCE_MS = 120_000
 
 
 @contextmanager
@@ -22,6 +23,7 @@ def open_page(chromium: Browser, url: str, **context: Any) -> Iterator[Page]:
             errors.append(message.text)
 
     with chromium.new_context(**context) as opened:
+        opened.set_default_timeout(PATIENCE_MS)
         page = opened.new_page()
         page.on("pageerror", lambda error: errors.append(str(error)))
         page.on("console", note)

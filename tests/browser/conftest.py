@@ -12,7 +12,7 @@ from collections.abc import Iterator
 import pytest
 from playwright.sync_api import Browser, Page, expect, sync_playwright
 
-from tests.browser.browser_page import open_page
+from tests.browser.browser_page import PATIENCE_MS, open_page
 from tests.browser.service_stub import ServiceStub
 
 CHROMIUM_ARGS = [
@@ -27,7 +27,7 @@ CHROMIUM_ARGS = [
 
 
 # A first run may wait for kernels that are compiled in the meantime.
-expect.set_options(timeout=60_000)
+expect.set_options(timeout=PATIENCE_MS)
 
 
 @pytest.fixture(scope="module")

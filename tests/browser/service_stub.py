@@ -20,7 +20,7 @@ from starlette.responses import FileResponse, JSONResponse, Response, StreamingR
 from starlette.routing import Mount, Route
 from starlette.staticfiles import StaticFiles
 
-DEADLINE_S = 20.0
+DEADLINE_S = 120.0
 STATIC = Path(__file__).parents[2] / "api" / "static"
 
 

@@ -11,7 +11,7 @@ import pytest
 from playwright.sync_api import Browser, Locator, Page, expect
 
 from tests.browser.browser_page import open_page
-from tests.browser.service_stub import ServiceStub
+from tests.browser.service_stub import DEADLINE_S, ServiceStub
 from tests.clients.programs import absent
 
 pytestmark = pytest.mark.browser
@@ -350,7 +350,7 @@ def test_cancelling_ends_the_connection_and_keeps_what_is_complete(run: Run) -> 
     run.send(opened("", "object"), *whole("/customer", "Ada"), opened("/tags", "array"), opened("/tags/0", "string"))
     run.page.get_by_role("button", name="Cancel").click()
     assert run.stub.wait_for_command() == ("cancel", {})
-    assert run.stub.disconnected.wait(10)
+    assert run.stub.disconnected.wait(DEADLINE_S)
     expect(run.status).to_have_text("Cancelled.")
     assert [run.state(label) for label in ("Customer", "Tags", "Count")] == ["complete", "interrupted", "pending"]
     expect(run.page.get_by_label("Customer")).to_be_editable()

@@ -111,7 +111,7 @@ def test_each_preset_fills(page: Page, preset: str) -> None:
 
 
 def test_cancel_reaches_the_engine(page: Page, synthetic: Served) -> None:
-    page.get_by_label("Prompt").fill("slow")
+    page.get_by_label("Prompt").fill("hang")
     page.get_by_role("button", name="Fill the form").click()
     expect(page.locator("#form .field[data-state=complete]")).not_to_have_count(0)
     page.get_by_role("button", name="Cancel").click()
@@ -274,9 +274,10 @@ def test_in_mid_stream_one_can_see_what_is_there_what_comes_and_where_it_is(
 
 
 def test_what_the_network_breaks_is_marked_and_resume_brings_the_rest(chromium: Browser) -> None:
-    backend = SyntheticBackend(compact(MARINA), token_bytes=1, delay_s=0.03)
+    backend = SyntheticBackend(compact(MARINA), token_bytes=1)
     with served(backend) as service, Cuttable(service.url) as line, open_page(chromium, line.url, **DESKTOP) as page:
         page.clock.install()
+        page.get_by_label("Prompt").fill("wait")
         page.get_by_role("button", name="Fill the form").click()
         expect(page.locator(".row")).to_have_count(2, timeout=RUN_LIMIT_MS)
         line.cut(for_good=True)
@@ -290,6 +291,7 @@ def test_what_the_network_breaks_is_marked_and_resume_brings_the_rest(chromium: 
         page.clock.run_for(1000)
         keep_screenshot(page, "form-failed.png")
         line.mend()
+        backend.go_on()
         page.get_by_role("button", name="Resume").click()
         expect(page.get_by_role("status")).to_contain_text(re.compile("^Complete"), timeout=RUN_LIMIT_MS)
         page.clock.run_for(1000)

@@ -60,11 +60,18 @@ export class Proxy {
   }
 }
 
-/** A server that answers every request with `answer(request, response)`. */
+const servers = [];
+
+/** A server that answers every request with `answer(request, response)`, until `closeServers`. */
 export async function answering(answer) {
   const server = createHttpServer(answer);
-  const url = await listening(server);
-  return { url, close: () => (server.closeAllConnections(), server.close()) };
+  servers.push(server);
+  return { url: await listening(server) };
+}
+
+/** Whatever a test came to: with a server that listens, its process would not end. */
+export function closeServers() {
+  for (const server of servers.splice(0)) (server.closeAllConnections(), server.close());
 }
 
 /** One server-sent event. */
