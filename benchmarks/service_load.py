@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).parents[1]
-PATIENCE_S = 20.0
+PATIENCE_S = 120.0
 _SEQ = re.compile(rb'"seq":(\d+),')
 
 

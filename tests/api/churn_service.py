@@ -1,6 +1,8 @@
 """A service for the churn test, in a process of its own: an engine with slots, a document for each prompt, and a look inside.
 
-`python -m tests.api.churn_service STEP_S` prints its port. The prompt of a request is a number, of which its document is made.
+`python -m tests.api.churn_service STEP_S LEAST` prints its port. The engine takes no step before it has had `LEAST` slots at a
+time: however slow the machine, so many streams are open together. The prompt of a request is a number, of which its document
+is made.
 """
 
 from __future__ import annotations
@@ -78,15 +80,16 @@ class Slot:
 
 
 class SlotBackend:
-    """Steps all its slots together, again and again."""
+    """Steps all its slots together, again and again, from when there are `least` of them."""
 
     name = "churn"
     context_len = 4096
 
-    def __init__(self, step_s: float) -> None:
+    def __init__(self, step_s: float, least: int) -> None:
         self.slots: set[Slot] = set()
         self.most = 0
         self._step_s = step_s
+        self._least = least
         self._stepping: asyncio.Task[None] | None = None
 
     def compile(self, schema: Any, options: CompileOptions) -> Any:
@@ -102,7 +105,8 @@ class SlotBackend:
         slot = Slot(tokens(prompt_token_ids[0]))
         self.slots.add(slot)
         self.most = max(self.most, len(self.slots))
-        self._stepping = self._stepping or asyncio.create_task(self._step_for_ever())
+        if self._stepping is None and self.most >= self._least:
+            self._stepping = asyncio.create_task(self._step_for_ever())
         return slot
 
     async def _step_for_ever(self) -> None:
@@ -139,7 +143,7 @@ def look_inside(app: FastAPI, backend: SlotBackend) -> Callable[[], dict[str, in
 
 
 def main() -> None:
-    backend = SlotBackend(float(sys.argv[1]))
+    backend = SlotBackend(float(sys.argv[1]), int(sys.argv[2]))
     runs = RunSettings(max_finished=KEPT, max_expired=KEPT)
     app = create_app(Settings(runs=runs, finished_runs_kept=KEPT, heartbeat_s=600.0), backend)
     app.router.routes.insert(0, _route(look_inside(app, backend)))
