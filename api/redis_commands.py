@@ -12,6 +12,7 @@ from uuid import uuid4
 from redis.asyncio import Redis
 from redis.exceptions import RedisError
 
+from api.futures import stop
 from api.redis_keys import Keys
 from api.redis_writer import RETRY_S
 from constrained import errors
@@ -53,8 +54,7 @@ class Commands:
         return dict(reply["answer"])
 
     async def close(self) -> None:
-        self._listening.cancel()
-        await asyncio.wait([self._listening])
+        await stop([self._listening])
 
     async def _listen_for_ever(self) -> None:
         while True:

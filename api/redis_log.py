@@ -19,6 +19,7 @@ from redis.exceptions import RedisError
 
 from api.eventlog import MemoryLog, missing
 from api.feed import Entry, Feed, folded
+from api.futures import stop
 from api.redis_commands import Commands
 from api.redis_keys import Checkpoint, Keys, read_entry, read_head
 from api.redis_writer import RETRY_S, RedisWriter
@@ -116,9 +117,7 @@ class RedisLog:
     async def close(self) -> None:
         await self._writer.close()
         await self._commands.close()
-        for task in self._tasks:
-            task.cancel()
-        await asyncio.wait(self._tasks)
+        await stop(self._tasks)
         await self._memory.close()
         await self._redis.aclose()
 

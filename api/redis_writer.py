@@ -17,6 +17,7 @@ from redis.asyncio import Redis
 from redis.exceptions import RedisError, ResponseError
 
 from api.feed import Feed
+from api.futures import stop
 from api.redis_keys import Checkpoint, Keys, entry_fields, entry_id, head_fields
 from api.run_settings import RunSettings
 
@@ -66,9 +67,7 @@ class RedisWriter:
                     await asyncio.sleep(BATCH_S)
         except (TimeoutError, RedisError, OSError):
             logger.warning("%d runs are not wholly in Redis", len(self._progress))
-        for task in self._tasks:
-            task.cancel()
-        await asyncio.wait(self._tasks)
+        await stop(self._tasks)
 
     async def _write_for_ever(self) -> None:
         while True:

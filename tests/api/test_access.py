@@ -15,7 +15,7 @@ from websockets.sync.client import connect
 from api.keys import digest_of, entry_text, load_keys, new_key
 from api.settings import Settings
 from constrained.errors import OptionError
-from tests.api.server import Served, ask, read_events, served, wait_until
+from tests.api.server import DEADLINE_S, Served, ask, read_events, served, wait_until
 from tests.api.synthetic import SyntheticBackend
 from tests.api.test_bad_input import refused
 
@@ -66,7 +66,7 @@ def test_a_run_is_known_to_its_own_key_alone(guarded: Served) -> None:
         ]
         assert [refused(each, 404)["code"] for each in theirs] == ["run_not_found"] * 4
         address = f"{guarded.url.replace('http', 'ws')}{PATH}/ws"
-        with connect(address, additional_headers=bearer(SLOW)) as socket:
+        with connect(address, additional_headers=bearer(SLOW), open_timeout=DEADLINE_S) as socket:
             for message in ({"op": "join", "run": run}, {"op": "cancel", "run": run}):
                 socket.send(json.dumps(message))
                 assert json.loads(socket.recv())["error"]["code"] == "run_not_found"
@@ -171,11 +171,11 @@ def test_a_file_of_keys_that_is_not_there(tmp_path: Path) -> None:
 
 def test_a_websocket_needs_a_key(guarded: Served) -> None:
     url = guarded.url.replace("http://", "ws://") + "/v1/structured/ws"
-    with pytest.raises(InvalidStatus) as refusal, connect(url):
+    with pytest.raises(InvalidStatus) as refusal, connect(url, open_timeout=DEADLINE_S):
         pass
     assert refusal.value.response.status_code == 401
     assert b"invalid_api_key" in refusal.value.response.body
-    with connect(url, additional_headers=bearer(GOOD)) as socket:
+    with connect(url, additional_headers=bearer(GOOD), open_timeout=DEADLINE_S) as socket:
         socket.send("{")
         assert "invalid_json" in socket.recv()
 

@@ -69,8 +69,13 @@ class Talk:
 
 @contextmanager
 def talking(service: Served) -> Iterator[Talk]:
-    with connect(service.url.replace("http", "ws") + "/v1/structured/ws", max_size=None) as socket:
+    with connected(service) as socket:
         yield Talk(socket)
+
+
+def connected(service: Served, **options: Any) -> ClientConnection:
+    address = service.url.replace("http", "ws") + "/v1/structured/ws"
+    return connect(address, max_size=None, open_timeout=DEADLINE_S, **options)
 
 
 @pytest.fixture
@@ -203,9 +208,7 @@ def test_a_client_that_takes_nothing_is_closed_and_the_others_are_not_slowed() -
     with (
         served(SyntheticBackend(text, token_bytes=4096), Settings(stall_timeout_s=0.3)) as service,
         talking(service) as other,
-        connect(
-            service.url.replace("http", "ws") + "/v1/structured/ws", max_size=None, max_queue=1, compression=None
-        ) as frozen,
+        connected(service, max_queue=1, compression=None) as frozen,
     ):
         for _ in range(60):
             frozen.send(json.dumps({"op": "start", "request": ask({"type": "string"}, max_tokens=4000)}))
