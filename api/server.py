@@ -14,6 +14,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from api.scopes import BODY_SEND
 from api.service import Service
 from api.settings import Settings
+from api.ws_protocol import WebSocketProtocol
 
 GC_THRESHOLDS = (10_000, 10, 10)
 """A step of many streams makes thousands of objects, of which those in logs live on."""
@@ -51,6 +52,7 @@ def _config(app: FastAPI, settings: Settings) -> uvicorn.Config:
         _with_body_send(app),
         host=settings.host,
         port=settings.port,
+        ws=WebSocketProtocol,
         log_config=None,
         log_level=settings.log_level,
         access_log=False,

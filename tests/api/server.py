@@ -17,6 +17,7 @@ from fastapi import FastAPI
 from api.app import create_app
 from api.backend import Backend
 from api.settings import Settings
+from api.ws_protocol import WebSocketProtocol
 from schemas.events import EVENTS, Wire
 from tests.api.synthetic import SyntheticBackend
 
@@ -47,7 +48,7 @@ def live(backend: Backend, settings: Settings | None = None) -> Iterator[str]:
 @contextmanager
 def serving(app: FastAPI) -> Iterator[str]:
     """The address of a running app."""
-    config = uvicorn.Config(app, port=0, log_level="critical", timeout_graceful_shutdown=1)
+    config = uvicorn.Config(app, port=0, log_level="critical", timeout_graceful_shutdown=1, ws=WebSocketProtocol)
     server = uvicorn.Server(config)
     thread = threading.Thread(target=server.run)
     thread.start()
