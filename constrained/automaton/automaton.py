@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from constrained.automaton import stepping, strings, tables
+from constrained.automaton import stepping, strings, tables, ways
 from constrained.automaton.cells import BOTTOM, Cells
 from constrained.automaton.contents import shared_contents
 from constrained.automaton.lexemes import shared_lexemes
@@ -88,6 +88,10 @@ class Alone(State):
         return (self._of.thread(self.number),)
 
 
+class _ManyWaysError(Exception):
+    """There are more ways to read several bytes than are taken up at once."""
+
+
 class Automaton:
     """States and tables of one grammar. All methods are safe between threads; a lock guards whatever makes something new."""
 
@@ -146,15 +150,27 @@ class Automaton:
         `history` are the bytes that led to `state`: an open key that began in it must differ from the frame's other keys.
         """
         with self.lock:
-            self._load(data)
-            threads: list[Thread] = []
-            depends = False
-            left: Sequence[Thread] = state.threads
-            if len(left) >= MANY_THREADS and len(data) <= MAX_TOGETHER:
-                left = self._run_all(state.threads, len(data), threads)
-            for thread in left:
-                depends |= self._run(thread, data, history, threads)
-            return (self._intern(threads) if threads else None), depends
+            try:
+                return self._advance(state, data, history)
+            except _ManyWaysError:
+                # Ways are made one between the parts.
+                half = len(data) // 2
+                between, depends = self.advance(state, data[:half], history)
+                if between is None:
+                    return None, depends
+                after, depends_too = self.advance(between, data[half:], bytes(history) + data[:half])
+                return after, depends or depends_too
+
+    def _advance(self, state: State, data: bytes, history: bytes | bytearray) -> tuple[State | None, bool]:
+        self._load(data)
+        threads: list[Thread] = []
+        depends = False
+        left: Sequence[Thread] = state.threads
+        if len(left) >= MANY_THREADS and len(data) <= MAX_TOGETHER:
+            left = self._run_all(state.threads, len(data), threads)
+        for thread in left:
+            depends |= self._run(thread, data, history, threads)
+        return (self._intern(threads) if threads else None), depends
 
     def _load(self, data: bytes) -> None:
         """Put `data` where kernels read it."""
@@ -190,6 +206,8 @@ class Automaton:
         pending = [(thread, 0)]
         cells, machine, stop = self.cells, (self.arena.address, self._data_at), len(data)
         while pending:
+            if len(pending) + len(ended) > self._max_threads and stop > 1:
+                raise _ManyWaysError
             here, position = pending.pop()
             scratch = len(cells)
             result, position, which, num_cells, *found = stepping.run(*machine, position, stop, scratch, *here)
@@ -304,6 +322,8 @@ class Automaton:
         return (lex, 0, need, room, local, cell)
 
     def _intern(self, threads: list[Thread]) -> State:
+        if len(threads) >= min(ways.MANY, self._max_threads):
+            threads = ways.merged(threads, self.cells, self.locals)
         if len(threads) > self._max_threads:
             raise FuelError(f"more than {self._max_threads} ways to read the document so far (twice max_alternatives)")
         if len(threads) == 1:

@@ -53,12 +53,31 @@ class Cells:
 
     def with_key(self, cell: int, content: bytes) -> int:
         """The same frame after one more free key."""
-        parent, local = self.parent(cell), self.local(cell)
-        key = (parent, local, self.keys(cell) | {content})
-        found = self._keyed.get(key)
+        return self._with_keys(self.parent(cell), self.local(cell), self.keys(cell) | {content})
+
+    def split(self, cell: int, level: int) -> tuple[list[tuple[int, frozenset[bytes]]], int]:
+        """The uppermost `level` cells, each as where it returns to and its keys, and the one below them; 0: there is none."""
+        above: list[tuple[int, frozenset[bytes]]] = []
+        while len(above) < level and cell > BOTTOM:
+            above.append((self.local(cell), self.keys(cell)))
+            cell = self.parent(cell)
+        return above, cell
+
+    def returning(self, cell: int, level: int, local: int) -> int:
+        """The same stack, with another local state for the frame with `level` others above it to return to."""
+        above, base = self.split(cell, level)
+        made = self._with_keys(self.parent(base), local, self.keys(base))
+        for back, keys in reversed(above):
+            made = self._with_keys(made, back, keys)
+        return made
+
+    def _with_keys(self, parent: int, local: int, keys: frozenset[bytes]) -> int:
+        if not keys:
+            return self.push(parent, local)
+        found = self._keyed.get((parent, local, keys))
         if found is None:
-            found = self._keyed[key] = self.table.add((parent, local, self.depth(cell), -1, -1))
-            self.seen[found] = key[2]
+            found = self.table.add((parent, local, self.depth(parent) + 1, -1, -1))
+            self._keyed[parent, local, keys], self.seen[found] = found, keys
         return found
 
     def parent(self, cell: int) -> int:

@@ -18,6 +18,7 @@ from constrained.automaton.frames import (
     ArrayOpen,
     Close,
     Done,
+    Either,
     Local,
     ObjectColon,
     ObjectKey,
@@ -113,6 +114,8 @@ class Closings:
                 return shortest.array_rest(items, standing, depth, first=False)
             case Close(byte, _):
                 return bytes([byte])
+            case Either(places):
+                return min((self._local(place, seen, history, text) for place in places), key=_by_length)
 
     def _item(self, local: ArrayItem) -> bytes:
         """An item has to come: the cheapest, then what is required."""

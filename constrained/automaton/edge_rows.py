@@ -6,9 +6,11 @@ edge that stands alone for its byte is stored once; several for one byte are a c
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
 from constrained.automaton.tables import (
+    BEHIND,
+    CLASS_BYTES,
     CLASS_OF_BYTE,
     EDGE_COLUMNS,
     NUM_CLASSES,
@@ -64,3 +66,12 @@ class EdgeRows:
         cells[start : start + NUM_CLASSES] = cells[first : first + NUM_CLASSES]
         cells[start + CLASS_OF_BYTE[byte]] = self._closes
         return made
+
+    def edges_of(self, row: int, behind: int) -> Iterator[tuple[int, Edge]]:
+        """The edges of a row, each with its byte, for a local state that `behind` stands behind."""
+        for klass, byte in enumerate(CLASS_BYTES, 1):
+            at = self.rows.cells[row * NUM_CLASSES + klass]
+            while at >= 0:
+                kind, lex, need, room, local, back, at = self.edges.cells[at * EDGE_COLUMNS : (at + 1) * EDGE_COLUMNS]
+                local, back = (behind if place == BEHIND else place for place in (local, back))
+                yield byte, (kind, lex, need, room, local, back)

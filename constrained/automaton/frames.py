@@ -94,4 +94,11 @@ class Close:
     depth: int
 
 
-Local = Done | Value | ObjectOpen | ObjectKey | ObjectColon | ObjectNext | ArrayOpen | ArrayItem | ArrayNext | Close
+@dataclass(frozen=True, slots=True)
+class Either:
+    """Behind a value that was read in several ways: one of the local states with these indices, ascending."""
+
+    places: tuple[int, ...]
+
+
+Local = Done | Value | ObjectOpen | ObjectKey | ObjectColon | ObjectNext | ArrayOpen | ArrayItem | ArrayNext | Close | Either

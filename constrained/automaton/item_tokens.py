@@ -164,6 +164,8 @@ class ItemTokens:
 
     def _fits(self, any_item: int, tail: bytes) -> bool:
         """Whether the array could go on like this behind a comma if no two of its items had to differ."""
+        if not tail:
+            return True
         automaton = self._automaton
         start = automaton.state_of([(automaton.locals.entry(any_item), 0, 0, 0, any_item, BOTTOM)])
         return automaton.advance(start, tail)[0] is not None

@@ -22,6 +22,7 @@ from constrained.automaton.frames import (
     ArrayOpen,
     Close,
     Done,
+    Either,
     Local,
     ObjectColon,
     ObjectKey,
@@ -249,6 +250,25 @@ class Locals:
                 return [(byte, CLOSES)]
             case Done():
                 return []
+            case Either(places):
+                return list(dict.fromkeys(edge for place in places for edge in self._all_edges(place)))
+
+    def _all_edges(self, index: int) -> Iterable[tuple[int, Edge]]:
+        """The edges of a local state as they are for it alone."""
+        self.resolve(index)
+        return self.edge_rows.edges_of(self.info.cells[index * LOCAL_COLUMNS + ROW], self.after(index))
+
+    def may_be_either(self, index: int) -> bool:
+        """Whether what follows a local state behind a value is known without the value."""
+        return not (self.is_done(index) or self.awaits_value(index))
+
+    def either(self, places: Iterable[int]) -> int:
+        """The local state that is one of several that `may_be_either`."""
+        found: set[int] = set()
+        for place in places:
+            here = self._states[place]
+            found |= set(here.places) if isinstance(here, Either) else {place}
+        return self.index(Either(tuple(sorted(found))))
 
     def _go(self, local: int, lexeme: PlainKey | None = None, kind: int = GOTO) -> Edge:
         lex = self.entry(local) if lexeme is None else self._plain.index(lexeme)

@@ -166,6 +166,13 @@ def test_which_tokens_they_are() -> None:
     assert {b'"},', b'"}, {', b'x"},', b'"},{"'} <= found(Opening.OBJECT, Ending.IN_STRING, in_object=True)
 
 
+def test_the_first_mask_of_all_may_be_one_behind_a_comma() -> None:
+    matcher = grammar_of({**DISTINCT, "items": {"enum": ["a", "b"]}}, VOCABULARY).matcher()
+    for token in (ord("["), ord('"'), ord("a")):
+        assert matcher.accept_token(token)
+    assert TOKENS.index(b'",') + 256 in allowed_by_mask(matcher, VOCABULARY)
+
+
 def test_what_is_behind_a_comma() -> None:
     items = NextItems([b'a", "b", 1.0,-', b'",,', b'"', b'"x","\xff",'])
     assert items.split(0, Ending.IN_STRING) == (b'a",', b' "b", 1.0,-')
