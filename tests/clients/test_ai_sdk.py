@@ -7,9 +7,10 @@ from typing import Any
 
 import pytest
 
+from constrained.decode.request import SamplingParams
 from tests.api.examples import example
 from tests.api.server import served
-from tests.api.synthetic import FREE_TEXT, SyntheticBackend
+from tests.api.synthetic import FREE_TEXT, SyntheticBackend, SyntheticGeneration
 from tests.clients.programs import node_program
 
 NAME = example({"type": "string"})
@@ -61,9 +62,20 @@ def test_a_refusal_names_the_field(outcomes: dict[str, Any], api: str) -> None:
     assert refusal["message"].startswith("seed: ")
 
 
-def test_use_object_reads_the_text_stream() -> None:
-    with served(SyntheticBackend(delay_s=0.001)) as service:
+class StepByStepBackend(SyntheticBackend):
+    """Whatever is asked lets what waits write on."""
+
+    def submit(
+        self, prompt_token_ids: list[int], params: SamplingParams, grammar: Any, *, prefix: bytes = b""
+    ) -> SyntheticGeneration:
+        self.go_on()
+        return super().submit(prompt_token_ids, params, grammar, prefix=prefix)
+
+
+def test_use_object_shows_the_text_stream_while_it_comes() -> None:
+    with served(StepByStepBackend()) as service:
         outcome = node_program("use_object.mjs", service.url)
-    assert outcome["object"] == PERSON
     assert outcome.get("error") is None
-    assert outcome["partials"] > 1
+    assert outcome["object"] == PERSON
+    first, *_, last = outcome["partials"]
+    assert first != PERSON == last
