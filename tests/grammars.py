@@ -7,6 +7,7 @@ from functools import cache
 from typing import Any
 
 from constrained import CompiledGrammar, CompileOptions, Matcher, Vocabulary, compile_json_schema
+from constrained.options import Limits
 
 # Tokens that end strings, keys and frames in the middle, and begin others: where masks go wrong if anywhere.
 AWKWARD = [
@@ -31,8 +32,12 @@ def awkward_vocabulary() -> Vocabulary:
     return Vocabulary.from_bytes(tokens, [len(tokens) - 1])
 
 
+PATIENT = Limits(timeout_s=600.0)
+"""What is refused does not hang on how fast a busy machine compiles: some schemas of MaskBench take seconds on a free one."""
+
+
 def grammar_of(schema: Any, vocabulary: Vocabulary | None = None, **options: Any) -> CompiledGrammar:
-    return compile_json_schema(schema, vocabulary or byte_vocabulary(), CompileOptions(**options))
+    return compile_json_schema(schema, vocabulary or byte_vocabulary(), CompileOptions(**{"limits": PATIENT, **options}))
 
 
 def accepts(grammar: CompiledGrammar, text: str | bytes) -> bool:

@@ -21,6 +21,7 @@ from constrained.grammar.plain_patterns import fits, is_plain, prefix
 from constrained.grammar.shapes import NodeKey
 from tests.conformance.making import made
 from tests.conformance.test_suite import DRAFTS, groups, remotes
+from tests.grammars import PATIENT
 
 SAMPLE = 150
 
@@ -65,7 +66,7 @@ def obligation(nodes: Nodes, signed: int) -> tuple[Any, ...]:
 
 def assert_agree(schema: Any, options: CompileOptions | None = None) -> Nodes | None:
     """Lazy and exact compiles refuse the same for the same reason, or their nodes are the same."""
-    chosen = options or CompileOptions()
+    chosen = options or CompileOptions(limits=PATIENT)
     lazy, refusal = compiled(schema, chosen, lazily=True)
     exact, reason = compiled(schema, chosen, lazily=False)
     assert refusal == reason
@@ -82,7 +83,7 @@ def test_real_schemas(shared_data: Path) -> None:
     for line in random.Random(31).sample(lines, SAMPLE):
         schema = json.loads(line)["schema"]
         assert_agree(schema)
-        nodes, _ = compiled(schema, CompileOptions(), lazily=True)
+        nodes, _ = compiled(schema, CompileOptions(limits=PATIENT), lazily=True)
         num_unexpanded += nodes is not None and not nodes.is_expanded(nodes.root)
     assert num_unexpanded > SAMPLE // 2
 
@@ -94,7 +95,7 @@ def test_the_official_suite(draft: str, shared_data: Path) -> None:
         schema = group["schema"]
         if isinstance(schema, dict):
             schema = {"$schema": DRAFTS[draft][0], **schema}
-        assert_agree(schema, CompileOptions(registry=registry))
+        assert_agree(schema, CompileOptions(registry=registry, limits=PATIENT))
         assert_agree({"properties": {"a": schema}, "required": ["a"], "$schema": DRAFTS[draft][0]})
 
 
@@ -186,7 +187,7 @@ def test_schemas_of_the_keywords_that_proofs_know(schema: Any, parts: dict[str, 
 
 def test_what_is_read_later_is_a_copy() -> None:
     schema: Any = {"type": "object", "properties": {"a": {"type": "object", "properties": {"b": {"enum": ["x"]}}}}}
-    nodes = Nodes(schema, CompileOptions())
+    nodes = Nodes(schema, CompileOptions(limits=PATIENT))
     schema["properties"]["a"]["properties"]["b"]["enum"] = [1]
     [a] = nodes[nodes.root].objects[0].properties.values()
     [b] = nodes[a].objects[0].properties.values()
@@ -199,7 +200,7 @@ def test_deep_schemas() -> None:
         schema = leaf
         for _ in range(900):
             schema = {"type": "object", "properties": {"a": schema}, "required": required}
-        nodes = Nodes(schema, CompileOptions())
+        nodes = Nodes(schema, CompileOptions(limits=PATIENT))
         key = nodes.root
         for _ in range(900):
             [key] = nodes[key].objects[0].properties.values()
@@ -255,7 +256,7 @@ PARTS = {"base": {"type": "object", "properties": {"b": {}}}, "odd": {"type": "s
 )
 def test_which_roots_are_expanded(schema: Any, is_expanded: bool) -> None:
     assert_agree(schema)
-    nodes, _ = compiled(schema, CompileOptions(), lazily=True)
+    nodes, _ = compiled(schema, CompileOptions(limits=PATIENT), lazily=True)
     if nodes is None:
         assert is_expanded  # and empty
     else:
@@ -278,7 +279,7 @@ def test_which_roots_are_expanded(schema: Any, is_expanded: bool) -> None:
 def test_which_members_of_an_expanded_root_are_expanded(kept: Any, is_expanded: bool, required: list[str]) -> None:
     schema = {"type": "object", "minProperties": 1, "properties": {"a": kept}, "required": required, "$defs": PARTS}
     assert_agree(schema)
-    nodes, _ = compiled(schema, CompileOptions(), lazily=True)
+    nodes, _ = compiled(schema, CompileOptions(limits=PATIENT), lazily=True)
     assert nodes is not None
     [a] = nodes[nodes.root].objects[0].properties.values()
     assert nodes.is_expanded(nodes.root)
@@ -289,7 +290,7 @@ def test_which_members_of_an_expanded_root_are_expanded(kept: Any, is_expanded: 
 def test_the_parts_of_what_is_expanded_are_legal() -> None:
     schema: Any = {"minProperties": 1, "properties": {"a": {"type": "object", "properties": {"b": {"minLength": -1}}}}}
     with pytest.raises(SchemaError, match="minLength") as raised:
-        Nodes(schema, CompileOptions())
+        Nodes(schema, CompileOptions(limits=PATIENT))
     assert raised.value.pointer == "/properties/a/properties/b"
 
 
