@@ -67,9 +67,9 @@ def served(backend: SyntheticBackend, settings: Settings | None = None) -> Itera
         yield Served(url, backend, client)
 
 
-def wait_until(holds: Callable[[], bool]) -> None:
+def wait_until(holds: Callable[[], bool], deadline_s: float = DEADLINE_S) -> None:
     """Waits for what another thread brings about; fails at a deadline that no healthy run comes near."""
-    end = time.monotonic() + DEADLINE_S
+    end = time.monotonic() + deadline_s
     while not holds():
         assert time.monotonic() < end, "what was waited for did not happen"
         time.sleep(0.005)

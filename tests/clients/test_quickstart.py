@@ -92,7 +92,7 @@ def test_install_and_serve() -> None:
     command = [sys.executable, "-m", "constrained", *arguments[:-1], str(port)]
     process = subprocess.Popen(command, cwd=ROOT, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     try:
-        wait_until(lambda: process.poll() is not None or _is_ready(port))
+        wait_until(lambda: process.poll() is not None or _is_ready(port), DEADLINE_S)  # its kernels may have to be compiled
         assert process.poll() is None
         streamed = STREAM.replace(ADDRESS, f"http://127.0.0.1:{port}")
         text = subprocess.run(["sh", "-c", streamed], capture_output=True, text=True, check=True, timeout=DEADLINE_S).stdout
