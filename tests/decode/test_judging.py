@@ -21,6 +21,7 @@ from constrained.decode.seeds import SeededStream
 from constrained.decode.sequence import Sequence
 from constrained.errors import InternalError
 from tests.decode.mocks import EOS, ArrayGrammar, MockRow, TinyModel, byte_vocabulary, tiny_config
+from tests.decode.stepping import together
 from tests.decode.test_engine import engine, read_all
 from tests.decode.test_fused import fused_runner
 
@@ -142,7 +143,9 @@ def test_a_mask_that_comes_after_the_pass_changes_no_token() -> None:
                 worker._announce, e._engine._runner.forward = announce_late, compute  # type: ignore[method-assign, assignment]
             prompts = [[i, 2 * i + 1] for i in range(5)]
             params = SamplingParams(temperature=0.0, max_tokens=12)
-            chunks = await read_all([e.submit(prompt, params, grammar) for prompt in prompts])
+            with together(e):
+                generations = [e.submit(prompt, params, grammar) for prompt in prompts]
+            chunks = await read_all(generations)
             return [chunk.token_ids for chunk in chunks]
 
     assert asyncio.run(run(late=True)) == asyncio.run(run(late=False))
