@@ -28,14 +28,13 @@ class Items(NamedTuple):
     """What follows an item of an array whose items must differ.
 
     `values` are those of the items before it. `opening` is what may be begun of the next one and can be ended then, whatever
-    they are; None where that is not known. `any_item` is the local state before an item of the same array without that items
+    they are; None where that is not known. `behind_any` is the local state behind an item of the same array without that items
     must differ; None where that is another array. `is_endless`: several items more may come.
     """
 
-    plan: int
     values: tuple[str, ...]
     opening: Opening | None
-    any_item: int | None
+    behind_any: int | None
     is_endless: bool
 
 
@@ -59,7 +58,7 @@ class ItemTokens:
     def __init__(self, automaton: Automaton, shared: VocabularyRows) -> None:
         self._automaton = automaton
         self._shared = shared
-        # By the plan of an array: False for a token that no array of such items can hold, None for one that must be asked.
+        # By the place behind an item: False for a token that no array of such items can hold, None for one that must be asked.
         self._known: dict[tuple[int, Ending, int], _Ended | Literal[False] | None] = {}
 
     def sort(self, thread: Thread, unsure: list[Int32], history: bytes | bytearray) -> Sorted:
@@ -101,13 +100,13 @@ class ItemTokens:
         locals_ = self._automaton.locals
         plan = locals_.array_plans[plan_index]
         if not plan.is_uniform:
-            return Items(plan_index, standing.values, None, None, is_endless=False)
+            return Items(standing.values, None, None, is_endless=False)
         is_roomy = plan.is_roomy(standing, AHEAD)
         shape = replace(plan.shape, distinct=False, min_items=0, max_items=UNBOUNDED)
         others = locals_.array_plan(locals_.nodes.array_plan(shape))
-        any_item = locals_.index(ArrayItem(others, locals_.array_plans[others].start, depth))
+        behind_any = locals_.index(ArrayNext(others, locals_.array_plans[others].start, depth))
         opening = self._opening(plan.shape.rest, is_roomy=is_roomy)
-        return Items(plan_index, standing.values, opening, any_item, is_endless=is_roomy and plan.shape.max_items >= UNBOUNDED)
+        return Items(standing.values, opening, behind_any, is_endless=is_roomy and plan.shape.max_items >= UNBOUNDED)
 
     def _opening(self, rest: NodeKey, *, is_roomy: bool) -> Opening | None:
         """By the node of the items; `is_roomy`: there are several values that the array does not hold."""
@@ -137,9 +136,11 @@ class ItemTokens:
 
     def _follows(self, items: Items, token: int, ending: Ending, history: bytes | bytearray) -> bool | None:
         """Whether a token can follow; None where it must be asked."""
-        place = (items.plan, ending, token)
+        if items.behind_any is None:
+            return None
+        place = (items.behind_any, ending, token)
         if place not in self._known:
-            self._known[place] = self._read(items, token, ending)
+            self._known[place] = self._read(items.behind_any, token, ending)
         ended = self._known[place]
         if not ended:
             return ended
@@ -152,23 +153,21 @@ class ItemTokens:
             return False
         return _value(history, ended.head, ending) not in texts
 
-    def _read(self, items: Items, token: int, ending: Ending) -> _Ended | Literal[False] | None:
+    def _read(self, behind_any: int, token: int, ending: Ending) -> _Ended | Literal[False] | None:
         parts = self._shared.next_items.split(token, ending)
-        if parts is None or items.any_item is None:
+        if parts is None:
             return None
         head, tail = parts
         begun, bracket, _ = tail.partition(b"]")
-        if (bracket and not begun.strip()) or not self._fits(items.any_item, begun):
+        if (bracket and not begun.strip()) or not self._fits(behind_any, begun):
             return False
         return _Ended(head, self._shared.next_items.further(tail))
 
-    def _fits(self, any_item: int, tail: bytes) -> bool:
+    def _fits(self, behind_any: int, tail: bytes) -> bool:
         """Whether the array could go on like this behind a comma if no two of its items had to differ."""
-        if not tail:
-            return True
         automaton = self._automaton
-        start = automaton.state_of([(automaton.locals.entry(any_item), 0, 0, 0, any_item, BOTTOM)])
-        return automaton.advance(start, tail)[0] is not None
+        start = automaton.state_of([(automaton.locals.entry(behind_any), 0, 0, 0, behind_any, BOTTOM)])
+        return automaton.advance(start, b"," + tail)[0] is not None
 
 
 def _value(history: bytes | bytearray, head: bytes, ending: Ending) -> str:

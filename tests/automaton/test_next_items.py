@@ -66,6 +66,10 @@ TOKENS = [
     b",]",
     b'",:]',
     b'",null,',
+    b'",\n  ',
+    b'",\n    "',
+    b",\n  ",
+    b"  ,",
 ]
 VOCABULARY = Vocabulary.from_bytes([*(bytes([byte]) for byte in range(256)), *TOKENS, b""], [256 + len(TOKENS)])
 STRING = {"type": "string"}
@@ -108,10 +112,18 @@ OBJECT_OF_TWO = {"type": "object", "properties": {"a": {"enum": [0, 1]}}, "addit
         ({"oneOf": [{**DISTINCT, "items": STRING}, {**DISTINCT, "items": {"type": "integer"}, "minItems": 1}]}, ["a", ""]),
     ],
 )
-@pytest.mark.parametrize("separators", [(",", ":"), (", ", ": ")])
-def test_masks_are_what_trying_says(schema: Any, document: Any, separators: tuple[str, str]) -> None:
-    grammar = grammar_of(schema, VOCABULARY)
-    for text in (json.dumps(document, separators=separators), json.dumps(document, separators=separators, ensure_ascii=False)):
+@pytest.mark.parametrize(
+    ("whitespace", "layout"),
+    [
+        ("flexible", {"separators": (",", ":")}),
+        ("flexible", {"separators": (", ", ": ")}),
+        ("compact", {"separators": (",", ":")}),
+        ("indented", {"indent": 2}),
+    ],
+)
+def test_masks_are_what_trying_says(schema: Any, document: Any, whitespace: Any, layout: Any) -> None:
+    grammar = grammar_of(schema, VOCABULARY, whitespace=whitespace)
+    for text in (json.dumps(document, **layout), json.dumps(document, **layout, ensure_ascii=False)):
         matcher = grammar.matcher()
         for byte in text.encode():
             assert allowed_by_mask(matcher, VOCABULARY) == allowed_by_trying(matcher, VOCABULARY), matcher.text
