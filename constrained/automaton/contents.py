@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
+from functools import lru_cache
 from math import inf
-from typing import TypeVar
+from typing import NamedTuple, TypeVar
 
 import numpy as np
 
@@ -170,13 +171,34 @@ class Contents:
         """The places behind the first bytes, from `FIRST_LEAD` on, of characters beyond ASCII."""
         found = self._leads.get(spans)
         if found is None:
-            found = self._leads[spans] = np.full(0x100 - FIRST_LEAD, -1, np.int32)
-            for width, (least, most, lead) in enumerate(_WIDTHS, 1):
-                inside = tuple(
-                    (max(low, least), min(high, most), lex) for low, high, lex in spans if low <= most and high >= least
-                )
-                for first, last, lex in self._split(inside, width, lead):
-                    found[first - FIRST_LEAD : last - FIRST_LEAD + 1] = lex
+            lexes = {lex for _, _, lex in spans}
+            if len(lexes) == 1:
+                found = self._leads_to(lexes.pop(), _shaped(tuple((low, high) for low, high, _ in spans)))
+            else:
+                found = self._new_leads(spans)
+            self._leads[spans] = found
+        return found
+
+    def _new_leads(self, spans: tuple[Span, ...]) -> Int32:
+        found = np.full(0x100 - FIRST_LEAD, -1, np.int32)
+        for width, (least, most, lead) in enumerate(_WIDTHS, 1):
+            inside = tuple((max(low, least), min(high, most), lex) for low, high, lex in spans if low <= most and high >= least)
+            for first, last, lex in self._split(inside, width, lead):
+                found[first - FIRST_LEAD : last - FIRST_LEAD + 1] = lex
+        return found
+
+    def _leads_to(self, lex: int, shape: _Shape) -> Int32:
+        """The places behind the first bytes of characters that all lead to one place."""
+        first, count = self.table.size, len(shape.rows)
+        self.table.reserve(count)
+        rows = self.table.array[first : first + count]
+        places = np.array([lex, *range(strings.DFA | first, (strings.DFA | first) + count), -1], np.int32)
+        rows[:, BYTE_0:] = places[shape.rows]
+        rows[:, RUN:BYTE_0] = rows[:, [ENDS, BEGINS]] = 0
+        rows[:, SHORTEST] = min(self.needed(lex) + 1, UNCOUNTED)
+        self.table.size += count
+        self._languages += [None] * count
+        found: Int32 = places[shape.leads]
         return found
 
     def _split(self, spans: tuple[Span, ...], width: int, lead: int) -> list[Span]:
@@ -210,6 +232,27 @@ class Contents:
             for low, high, lex in runs:
                 row[BYTE_0 + low : BYTE_0 + high + 1] = lex
         return strings.DFA | found
+
+
+class _Shape(NamedTuple):
+    """How the bytes of characters beyond ASCII lead to one place.
+
+    `leads` int32 [64], of the first bytes from `FIRST_LEAD` on, and `rows` int32 [n, 256], of places inside a character: 0 for
+    the place behind it, i + 1 for the place of row i, -1 for none.
+    """
+
+    leads: Int32
+    rows: Int32
+
+
+@lru_cache(maxsize=256)  # classes of characters are few
+def _shaped(ranges: Ranges) -> _Shape:
+    """The shape of one set of characters."""
+    apart = Contents()
+    apart._add(None, 0)
+    parts = apart._new_leads(tuple((low, high, strings.DFA) for low, high in ranges)), apart.table.array[1:, BYTE_0:]
+    leads, rows = (np.where(part < 0, -1, part & strings.INDEX) for part in parts)
+    return _Shape(leads, rows[: apart.table.size - 1])
 
 
 def _searched(question: Callable[[], _T]) -> _T:
