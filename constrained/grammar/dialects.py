@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+LATEST = 2020
 DRAFTS: dict[str, int] = {
     "http://json-schema.org/draft-04/schema": 4,
     "http://json-schema.org/draft-06/schema": 6,
@@ -13,6 +14,20 @@ DRAFTS: dict[str, int] = {
     "https://json-schema.org/draft/2019-09/schema": 2019,
     "https://json-schema.org/draft/2020-12/schema": 2020,
 }
+
+# As schemas write them: over http or https, with or without an empty fragment; without a draft it is the latest.
+_BY_NAME = {
+    f"{protocol}://{uri.partition('://')[2]}{fragment}": draft
+    for uri, draft in (*DRAFTS.items(), ("https://json-schema.org/schema", LATEST))
+    for protocol in ("http", "https")
+    for fragment in ("", "#")
+}
+
+
+def draft_of(uri: Any) -> int | None:
+    """The draft that a `$schema` names; None where it names none."""
+    return _BY_NAME.get(uri) if isinstance(uri, str) else None
+
 
 # For each keyword that holds subschemas: the first and the last draft that know it.
 _ONE = {

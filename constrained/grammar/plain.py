@@ -14,7 +14,7 @@ from collections.abc import Callable
 from time import monotonic
 from typing import Any
 
-from constrained.grammar.dialects import DRAFTS
+from constrained.grammar.dialects import draft_of
 from constrained.grammar.format_choice import FormatChoice
 from constrained.grammar.language import LanguageTimeError
 from constrained.grammar.plain_checks import asserts_only, questions
@@ -172,7 +172,7 @@ class Plainness:
 
     def _is_alike(self, dialect: Any) -> bool:
         """Whether a dialect is that of the root."""
-        return type(dialect) is str and DRAFTS.get(dialect.rstrip("#")) == self.draft
+        return draft_of(dialect) == self.draft
 
     def _may_be_named(self, contents: dict[str, Any]) -> bool:
         """Whether a subschema has neither another dialect nor a strange URI of its own."""

@@ -49,19 +49,18 @@ class Resource:
     dynamic: dict[str, Place] = field(default_factory=dict)
 
 
-_DIALECTS = {uri: Dialect(draft) for uri, draft in DRAFTS.items()}
-_LATEST_URI = "https://json-schema.org/draft/2020-12/schema"
-_LATEST = _DIALECTS[_LATEST_URI]
+_DIALECTS = {draft: Dialect(draft) for draft in DRAFTS.values()}
+_LATEST = _DIALECTS[dialects.LATEST]
 
 
 def root_of(schema: Any) -> Place | None:
     """The root of a main document whose dialect is known, and whose URI, if it has one, needs no work; None for any other."""
     if type(schema) is not dict or "$ref" in schema:
         return None
-    given = schema.get("$schema", _LATEST_URI)
-    dialect = _DIALECTS.get(given.rstrip("#")) if type(given) is str else None
-    if dialect is None:
+    draft = dialects.draft_of(schema["$schema"]) if "$schema" in schema else dialects.LATEST
+    if draft is None:
         return None
+    dialect = _DIALECTS[draft]
     base = schema.get(dialect.id_keyword, "")
     return Place("", schema, base, dialect) if type(base) is str and "#" not in base else None
 
@@ -137,18 +136,28 @@ class Library:
 
     def _dialect(self, place: Place) -> Dialect:
         given = place.contents["$schema"]
+        draft = dialects.draft_of(given)
+        if draft is not None:
+            return _DIALECTS[draft]
         name = given.rstrip("#") if isinstance(given, str) else ""
-        if name in _DIALECTS:
-            return _DIALECTS[name]
         if name in self._naming:  # a metaschema that describes itself
             draft = dialects.draft_of_vocabularies(place.contents.get("$vocabulary"))
             if draft is not None:
                 return Dialect(draft)
-        metaschema = self._resource(name, place.dialect) if name else None
+        metaschema = self._metaschema(name, place.dialect) if name else None
         if metaschema is None or not isinstance(metaschema.root.contents, Mapping):
             known = f"known: {', '.join(DRAFTS)}, and metaschemas handed in by `registry`"
             raise SchemaError(f"unknown dialect {given!r}; {known}", place.pointer, "$schema")
         return self._dialect_of(metaschema.root, place)
+
+    def _metaschema(self, name: str, dialect: Dialect) -> Resource | None:
+        """The metaschema of that name; None also for one that is of no known dialect itself, as draft 3's."""
+        try:
+            return self._resource(name, dialect)
+        except SchemaError as error:
+            if error.keyword != "$schema":
+                raise
+            return None
 
     def _dialect_of(self, metaschema: Place, place: Place) -> Dialect:
         """The dialect that a metaschema describes: its draft, without the keywords that its vocabularies do not bring."""

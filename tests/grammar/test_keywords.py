@@ -325,6 +325,17 @@ def test_formats_can_be_annotations_and_unknown_ones_are() -> None:
     check({"type": "string", "format": "x-mine"}, accepts=["x"], rejects=[1])
 
 
+@pytest.mark.parametrize("protocol", ["http", "https"])
+@pytest.mark.parametrize("fragment", ["", "#"])
+@pytest.mark.parametrize("draft", ["draft-04/", "draft-06/", "draft-07/", "draft/2019-09/", "draft/2020-12/", ""])
+def test_drafts_as_schemas_name_them(protocol: str, fragment: str, draft: str) -> None:
+    """Only the latest draft knows `prefixItems`."""
+    schema = {"$schema": f"{protocol}://json-schema.org/{draft}schema{fragment}", "prefixItems": [{"type": "null"}]}
+    knows_prefixes = draft in ("draft/2020-12/", "")
+    check({"items": schema, "type": "array"}, accepts=[[[None]], [[]]], rejects=[[[1]]] if knows_prefixes else [])
+    check(schema, accepts=[[None], 3], rejects=[[1]] if knows_prefixes else [])
+
+
 @pytest.mark.parametrize(
     ("schema", "pointer"),
     [
@@ -353,6 +364,8 @@ def test_formats_can_be_annotations_and_unknown_ones_are() -> None:
         ({"anyOf": {}}, ""),
         ({"items": [{}]}, "/items"),
         ({"$schema": "http://example.com/mine"}, ""),
+        ({"$schema": "ftp://json-schema.org/draft-07/schema"}, ""),
+        ({"$schema": "http://json-schema.org/draft-03/schema#"}, ""),
         ({"$schema": 3}, ""),
         ({"$ref": 3}, ""),
         ({"const": "\ud800"}, ""),
