@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
 
 SOME = 1  # the length of whatever has one, where no more is asked
+MAX_OPEN = 12  # nodes that are being measured, each met by the one before
 
 
 class Measuring:
@@ -27,7 +28,9 @@ class Measuring:
     `roughly`: until it is known which are empty; all others are `SOME` bytes long.
 
     A node is measured when it is met, children before parents as far as there is no recursion, and again whenever one that
-    it has read has become shorter: lengths only shrink, so it ends.
+    it has read has become shorter: lengths only shrink, so it ends. What is first met while another node is measured (what
+    members must meet by the clauses that they settle) is measured there and then: else the other would be measured anew
+    for each of them.
     """
 
     def __init__(self, nodes: Nodes, make: Callable[[NodeKey], Node], *, roughly: bool) -> None:
@@ -37,20 +40,32 @@ class Measuring:
         self.fresh: dict[NodeKey, Node] = {}
         self._readers: dict[NodeKey, dict[NodeKey, None]] = {}
         self._reader: NodeKey | None = None
+        self._open: list[NodeKey] = []  # those that are being measured
+        self._outdated: set[NodeKey] = set()  # those of them that have read what became shorter since
         self._wanted: dict[NodeKey, None] = {}
         self._queue: dict[NodeKey, None] = {}
 
     def min_len(self, key: NodeKey) -> int:
-        """The length of a fresh node as far as it is known; one that nobody met before is met next."""
-        if self._reader is not None:
-            self._readers.setdefault(key, {})[self._reader] = None
+        """The length of a fresh node as far as it is known; one that nobody met before is met at once, or next."""
         node = self.fresh.get(key)
         if node is None and self._roughly and self._nodes.has_value(key):
             return SOME
+        if node is None and 0 < len(self._open) < MAX_OPEN:
+            node = self._measure_now(key)
+        if self._reader is not None:
+            self._readers.setdefault(key, {})[self._reader] = None
         if node is None:
             self._wanted[key] = None
             return INFINITE
         return node.min_len
+
+    def _measure_now(self, key: NodeKey) -> Node | None:
+        """Meet a node while another is measured."""
+        reader, waiting = self._reader, len(self._queue)
+        self._meet([key])
+        self._settle(waiting)
+        self._reader = reader
+        return self.fresh.get(key)
 
     def run(self, key: NodeKey) -> None:
         """Expand, measure and trim a node and all that it leads to.
@@ -84,19 +99,28 @@ class Measuring:
                 queue[key] = None
             pending += nodes.children(node)
 
-    def _settle(self) -> None:
+    def _settle(self, waiting: int = 0) -> None:
+        """Measure until no more than so many nodes wait."""
         queue, readers = self._queue, self._readers
-        while queue:
+        while len(queue) > waiting:
             key = queue.popitem()[0]
             node = self.fresh[key]
             self._reader = key
+            self._open.append(key)
             length = self._measured(node)
+            self._open.pop()
+            if key in self._outdated:
+                self._outdated.discard(key)
+                queue[key] = None
             if self._roughly and length < INFINITE:
                 length = SOME
             if length < node.min_len:
                 node.min_len = length
                 for reader in readers.get(key, ()):
-                    queue[reader] = None
+                    if reader in self._open:
+                        self._outdated.add(reader)
+                    else:
+                        queue[reader] = None
             if self._wanted:
                 self._meet(list(self._wanted))
                 self._wanted = {}

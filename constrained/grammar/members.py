@@ -516,10 +516,8 @@ def _members(link: Link) -> tuple[Member, ...]:
 def _keys(shape: ObjectShape, clauses: Clauses[MemberLiteral], max_classes: int) -> tuple[list[Key], list[Key], Key | None]:
     """The properties (small classes among them), the classes, and the free key: all keys that no property names, where
     they are one class."""
-    named = [
-        Key(name, None, node, tuple(clauses.number(literal) for literal in shape.literals if literal.keys.contains(name)))
-        for name, node in shape.properties.items()
-    ]
+    numbers = _by_name(shape, clauses)
+    named = [Key(name, None, node, tuple(numbers[name])) for name, node in shape.properties.items()]
     if not shape.languages:
         return named, [], Key(None, None, shape.of(frozenset()), ())
     classes: list[Key] = []
@@ -533,6 +531,18 @@ def _keys(shape: ObjectShape, clauses: Clauses[MemberLiteral], max_classes: int)
         else:
             classes.append(Key(None, language, node, literals))
     return named, classes, None
+
+
+def _by_name(shape: ObjectShape, clauses: Clauses[MemberLiteral]) -> dict[str, list[int]]:
+    """The numbers of the literals about each property. Most literals are about one name."""
+    found: dict[str, list[int]] = {name: [] for name in shape.properties}
+    for literal in shape.literals:
+        listed = literal.keys.values(MAX_LISTED_KEYS)
+        names = found if listed is None else found.keys() & listed
+        for name in names:
+            if listed is not None or literal.keys.contains(name):
+                found[name].append(clauses.number(literal))
+    return found
 
 
 def _split(
