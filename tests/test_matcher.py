@@ -73,7 +73,19 @@ KEYS = {
     },
     "additionalProperties": False,
 }
+# To draft 4 an integer has no fraction as it is written: those listed are single digits, and literals.
+DIGITS = {
+    "$schema": "http://json-schema.org/draft-04/schema#",
+    "type": "object",
+    "properties": {
+        "one": {"type": "integer", "enum": [3, 4]},
+        "more": {"type": "array", "items": {"type": "integer", "enum": [0, 5, 50]}},
+    },
+    "required": ["one"],
+    "anyOf": [{"properties": {"left": {"type": "null"}}}, {"properties": {"right": {"type": "null"}}}],
+}
 SCHEMAS = {
+    "digits": DIGITS,
     "patterns": PATTERNS,
     "keys": KEYS,
     "person": PERSON,

@@ -319,6 +319,8 @@ class Automaton:
             return (self.locals.entry(local), 0, 0, 0, local, self.cells.parent(cell))
         if kind == tables.PUSH:
             cell = self.cells.push(cell, after)
+        if lex == tables.ENDED:
+            lex = self.locals.entry(local)
         return (lex, 0, need, room, local, cell)
 
     def _intern(self, threads: list[Thread]) -> State:

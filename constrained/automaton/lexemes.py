@@ -60,7 +60,7 @@ class PlainLexemes:
         self._lock = threading.RLock()
         # Edges of values that ask for a scalar type alone, by its name and the notation (`Locals`).
         self.bare_edges: dict[tuple[str, object], tuple[tuple[int, tuple[int, int, int, int, int, int]], ...]] = {}
-        self.resolve(self.index(literal(b"")))  # the end of every literal is known wherever one is read
+        self.resolve(self.index(literal(b"")))  # `ENDED`: the end of every literal is known wherever one is read
 
     def index(self, key: PlainKey) -> int:
         """The index of a state; its row may still be empty."""

@@ -85,7 +85,10 @@ def follow(edge, here, cell, edges, cells, num_cells, locals_):  # type: ignore[
     local = edges[edge, tables.LOCAL]
     if local == tables.BEHIND:
         local = locals_[here, tables.AFTER]
-    return edges[edge, tables.LEX], edges[edge, tables.NEED], edges[edge, tables.ROOM], local, cell, num_cells
+    lex = edges[edge, tables.LEX]
+    if lex == tables.ENDED:  # a literal of a single byte
+        lex = locals_[local, tables.ENTRY]
+    return lex, edges[edge, tables.NEED], edges[edge, tables.ROOM], local, cell, num_cells
 
 
 @kernel

@@ -29,6 +29,7 @@ CLASS_OF_BYTE = BYTE_CLASS.tolist()
 # Column 0 of a lexeme row: may the lexeme end here without reading on? A VALUE that ends may have a gap behind it; one that is
 # WHOLE cannot go on: where it is read, the place behind it is reached.
 UNRESOLVED, NO, YES, VALUE, WHOLE = -1, 0, 1, 2, 3
+ENDED = 0  # the lexeme behind every literal, which is WHOLE
 
 # Columns of the local table: the lexeme before it; where its tags are (-1: it reads no key); whether the document may end; its
 # row of edges (UNRESOLVED: not made yet), which others may share; what stands `BEHIND` it; between which tags of names a key

@@ -13,7 +13,9 @@ import pytest
 
 from constrained import CompiledGrammar, Matcher
 from constrained.errors import SchemaError
+from constrained.grammar.dialects import DRAFTS
 from tests.conformance.judging import Judge, Unjudgeable, maskbench
+from tests.conformance.making import made
 from tests.grammars import accepts, awkward_vocabulary, grammar_of, random_choice
 from tests.oracles import allowed_by_mask, allowed_by_trying, close, tokens_of, walked
 
@@ -45,6 +47,25 @@ def test_a_mask_is_what_brute_force_finds(cases: list[dict[str, Any]], options: 
             assert matcher.accept_token(random_choice(matcher, VOCABULARY, pick))
             if matcher.is_terminated:
                 break
+
+
+@pytest.mark.parametrize("draft", DRAFTS)
+def test_masks_of_made_schemas_in_every_draft(draft: str) -> None:
+    pick, num_masks = random.Random(draft), 0
+    for _ in range(120):
+        schema = made(pick, depth=2)
+        try:
+            grammar = grammar_of({"$schema": draft} | schema if isinstance(schema, dict) else schema, VOCABULARY)
+        except SchemaError:
+            continue
+        matcher = grammar.matcher()
+        for _ in range(15):
+            assert allowed_by_mask(matcher, VOCABULARY) == allowed_by_trying(matcher, VOCABULARY), (schema, matcher.text)
+            assert matcher.accept_token(random_choice(matcher, VOCABULARY, pick))
+            num_masks += 1
+            if matcher.is_terminated:
+                break
+    assert num_masks > 300
 
 
 @pytest.mark.parametrize("options", [{}, ANY_ORDER], ids=["schema", "any"])
