@@ -58,6 +58,9 @@ class Clauses(Generic[L]):
         so that many constants make as many alternatives, not two to their number. `is_lost` says that a literal cannot hold
         any more when its claim is not made.
         """
+        literals = tuple(number for number in literals if any(number in clause for clause in owed))
+        if not literals:
+            return [] if nodes.is_empty(node) else [(node, owed)]
         found: dict[tuple[NodeKey, tuple[Clause, ...]], None] = {}
         literals, begun = self._by_constant(nodes, literals, node, owed, is_lost)
         pending = [(0, here, left) for here, left in begun]
@@ -76,11 +79,11 @@ class Clauses(Generic[L]):
             if claimed != here:
                 left = open_
                 if is_lost(number):
-                    left = tuple(tuple(one for one in clause if one != number) for clause in open_)
+                    left = _without(open_, number)
                 if all(left):
                     other = nodes.opposite(asked)
                     pending.append((index + 1, here if other is None else join(here, other), left))
-            settled = tuple(clause for clause in open_ if number not in clause) if number > 0 else open_
+            settled = tuple([clause for clause in open_ if number not in clause]) if number > 0 else open_
             pending.append((index + 1, claimed, settled))
         return list(found)
 
@@ -96,10 +99,9 @@ class Clauses(Generic[L]):
 
         Returns the other literals, and what the member may be with what is then owed.
         """
-        owing = {literal for clause in owed for literal in clause}
         constants: dict[str, list[int]] = {}
         for number in literals:
-            if number > 0 and number in owing:
+            if number > 0:
                 text = nodes.left_out(self.literals[number - 1].node)
                 if text is not None:
                     constants.setdefault(text, []).append(number)
@@ -117,6 +119,11 @@ class Clauses(Generic[L]):
             if all(left) and other is not None:
                 found.append((join(node, other), left))
         return tuple(number for number in literals if number not in grouped), found
+
+
+def _without(clauses: tuple[Clause, ...], number: int) -> tuple[Clause, ...]:
+    """The clauses without one of the literals."""
+    return tuple([tuple([one for one in clause if one != number]) if number in clause else clause for clause in clauses])
 
 
 def holds_at_end(clause: Clause) -> bool:

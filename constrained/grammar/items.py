@@ -123,6 +123,7 @@ class ArrayPlan:
         self.is_uniform = shape.distinct and not (shape.prefix or shape.contains or shape.clauses or shape.repeats)
         self._more_than, self._num_values = -1, UNBOUNDED
         self._endings: dict[tuple[Standing, NodeKey], Ending | None] = {}
+        self._some_endings: dict[tuple[Standing, NodeKey], Ending | None] = {}
         self._choices_memo: dict[Standing, list[tuple[NodeKey, Standing]]] = {}
 
     def settle(self) -> None:
@@ -196,14 +197,14 @@ class ArrayPlan:
             after = replace(standing, index=self._next(standing.index), counts=counts, owed=owed)
             if standing.repeat is Repeat.CHOSEN:
                 yield join(node, self._nodes.one_of(standing.values)), replace(after, values=(), repeat=Repeat.DONE)
-                if self.ending(after) is not None:
+                if self.can_end(after):
                     yield node, after
             elif standing.repeat is Repeat.OPEN:
-                if self.ending(after) is not None:
+                if self.can_end(after):
                     yield node, after
                 for partner in self._partners(node, after):
                     yield partner, replace(after, repeat=Repeat.CHOSEN)
-            elif self.ending(after) is not None:
+            elif self.can_end(after):
                 bad = (*standing.values, *self._harmful(after)) if self.shape.distinct else ()
                 yield join(node, self._nodes.none_of(tuple(sorted(bad)))), after
 
@@ -212,16 +213,16 @@ class ArrayPlan:
         for other in self.member_nodes():
             pair = join(node, other)
             chosen = replace(after, repeat=Repeat.CHOSEN)
-            if not self._nodes.is_empty(pair) and self.ending(chosen, pair) is not None:
+            if not self._nodes.is_empty(pair) and self.can_end(chosen, pair):
                 yield pair
 
     def _harmful(self, after: Standing) -> set[str]:
         """The values of few that later elements need: with one of them here there would be no way to the end."""
-        ending = self.ending(after)
+        ending = self._ending(after, (), measures=False)
         assert ending is not None
         small = [self._small_values(node, after.values) for node in set(ending[1])]
         candidates = {value for values in small if values is not None for value in values}
-        return {value for value in candidates if self.ending(after.with_value(value)) is None}
+        return {value for value in candidates if not self.can_end(after.with_value(value))}
 
     def _claims(self, at: Standing | _Place) -> list[Claim]:
         """What the next element may be, by which of `contains` and literals it is claimed to meet; with what is then owed."""
@@ -272,6 +273,10 @@ class ArrayPlan:
         ending = None if self.shape.distinct and self.shape.repeats else self.ending(self.start)
         return None if ending is None else 2 + ending[0] - bool(ending[1])
 
+    def is_empty(self) -> bool:
+        """Whether there is no such array (where elements must differ: for all that is known); no length is asked for."""
+        return (self.shape.distinct and self.shape.repeats) or not self.can_end(self.start)
+
     def _plain_len(self) -> int | None:
         least, prefix = self.shape.min_items, self.shape.prefix
         nodes = [*prefix[:least], *([self.shape.rest] if least > len(prefix) else [])]
@@ -289,19 +294,31 @@ class ArrayPlan:
         """
         if self.is_plain:
             return self._required_rest(standing.index)
+        return self._ending(standing, last, measures=True)
+
+    def can_end(self, standing: Standing, last: NodeKey = ()) -> bool:
+        """Whether there is a way to the end (`ending`); no length is asked for."""
+        if self.is_plain:
+            return self._required_nodes(standing.index) is not None
+        return self._ending(standing, last, measures=False) is not None
+
+    def _ending(self, standing: Standing, last: NodeKey, *, measures: bool) -> Ending | None:
+        """`ending`, or any where lengths are not asked for."""
         pair: NodeKey = ()
         if standing.repeat is Repeat.CHOSEN:
             pair = self._nodes.one_of(standing.values) if standing.values else last
         memo = (standing, pair)
         if memo in self._endings:
             return self._endings[memo]
+        if not measures and memo in self._some_endings:
+            return self._some_endings[memo]
         place = _Place(standing.index, standing.counts, standing.owed, (), standing.repeat, pair)
-        found = self._search(place, standing.values)
+        found = self._search(place, standing.values, measures=measures)
         if self._settled:
-            self._endings[memo] = found
+            (self._endings if measures else self._some_endings)[memo] = found
         return found
 
-    def _search(self, start: _Place, values: tuple[str, ...]) -> Ending | None:
+    def _search(self, start: _Place, values: tuple[str, ...], *, measures: bool) -> Ending | None:
         ticket = count()
         heap: list[tuple[int, int, _Place, Link]] = [(0, next(ticket), start, None)]
         done: set[_Place] = set()
@@ -317,7 +334,8 @@ class ArrayPlan:
             for node, counts, owed in self._claims(place):
                 following = replace(place, index=self._next(place.index), counts=counts, owed=owed)
                 for chosen, after in self._moves(node, following, values):
-                    heappush(heap, (cost + 1 + self._nodes.min_len(chosen), next(ticket), after, (link, chosen)))
+                    item = 1 + self._nodes.min_len(chosen) if measures else 1
+                    heappush(heap, (cost + item, next(ticket), after, (link, chosen)))
         return None
 
     def _moves(self, node: NodeKey, after: _Place, values: tuple[str, ...]) -> Iterator[tuple[NodeKey, _Place]]:
@@ -343,12 +361,15 @@ class ArrayPlan:
         return None if found is None else found - frozenset(values)
 
     def _required_rest(self, index: int) -> Ending | None:
+        nodes = self._required_nodes(index)
+        return None if nodes is None else (sum(1 + self._nodes.min_len(node) for node in nodes), nodes)
+
+    def _required_nodes(self, index: int) -> tuple[NodeKey, ...] | None:
+        """What the items that must still come have to meet; None where one cannot."""
         if self.shape.min_items > self.shape.max_items:
             return None
         nodes = tuple(self.shape.item(i) for i in range(index, self.shape.min_items))
-        if any(self._nodes.is_empty(node) for node in nodes):
-            return None
-        return sum(1 + self._nodes.min_len(node) for node in nodes), nodes
+        return None if any(map(self._nodes.is_empty, nodes)) else nodes
 
 
 def _nodes(link: Link) -> tuple[NodeKey, ...]:

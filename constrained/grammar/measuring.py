@@ -36,7 +36,7 @@ class Measuring:
     def __init__(self, nodes: Nodes, make: Callable[[NodeKey], Node], *, roughly: bool) -> None:
         self._nodes = nodes
         self._make = make
-        self._roughly = roughly
+        self.roughly = roughly
         self.fresh: dict[NodeKey, Node] = {}
         self._readers: dict[NodeKey, dict[NodeKey, None]] = {}
         self._reader: NodeKey | None = None
@@ -48,7 +48,7 @@ class Measuring:
     def min_len(self, key: NodeKey) -> int:
         """The length of a fresh node as far as it is known; one that nobody met before is met at once, or next."""
         node = self.fresh.get(key)
-        if node is None and self._roughly and self._nodes.has_value(key):
+        if node is None and self.roughly and self._nodes.has_value(key):
             return SOME
         if node is None and 0 < len(self._open) < MAX_OPEN:
             node = self._measure_now(key)
@@ -92,7 +92,7 @@ class Measuring:
         nodes, fresh, queue = self._nodes, self.fresh, self._queue
         while pending:
             key = pending.pop()
-            if key in fresh or nodes.has(key) or (self._roughly and nodes.has_value(key)):
+            if key in fresh or nodes.has(key) or (self.roughly and nodes.has_value(key)):
                 continue
             node = fresh[key] = self._make(key)
             if node.min_len >= INFINITE:
@@ -112,7 +112,7 @@ class Measuring:
             if key in self._outdated:
                 self._outdated.discard(key)
                 queue[key] = None
-            if self._roughly and length < INFINITE:
+            if self.roughly and length < INFINITE:
                 length = SOME
             if length < node.min_len:
                 node.min_len = length
@@ -138,7 +138,7 @@ class Measuring:
             return False
         plan = ArrayPlan(shape, self._nodes)
         plan.settle()
-        return plan.ending(plan.start) is None
+        return not plan.can_end(plan.start)
 
     # -- trimming
 

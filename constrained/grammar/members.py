@@ -131,6 +131,7 @@ class ObjectPlan:
         self._choices_memo: dict[tuple[Progress, int], list[tuple[NodeKey, Progress]]] = {}
         self._ending_members: dict[int, tuple[Member, int]] = {}
         self._endings: dict[Progress, tuple[int, tuple[Member, ...]] | None] = {}
+        self._ways_out: dict[Progress, frozenset[int] | None] = {}
 
     @cached_property
     def _keys_by_tag(self) -> list[Key | None]:
@@ -252,7 +253,9 @@ class ObjectPlan:
                 known = [] if self._nodes.is_empty(node) else [(node, after)]
             else:
                 claims = self._claims(progress.owed, tag)
-                known = [(node, stand) for node, owed in claims if self._is_alive(stand := replace(after, owed=owed))]
+                position, there, seen, number = after.position, after.there, after.seen, after.count
+                stands = [(node, Progress(position, there, seen, number, owed)) for node, owed in claims]
+                known = [(node, stand) for node, stand in stands if self._leads_on(progress, tag, stand)]
             self._choices_memo[place] = known
         return known
 
@@ -330,13 +333,53 @@ class ObjectPlan:
 
     # -- the end
 
-    def _is_alive(self, progress: Progress) -> bool:
-        return self.is_plain or self.ending(progress) is not None
+    def can_end(self, progress: Progress) -> bool:
+        """Whether some way leads to the end; no length is asked for."""
+        return self._way_out(progress) is not None
+
+    def _way_out(self, progress: Progress) -> frozenset[int] | None:
+        """The tags of the members of some rest; None where no way leads to the end."""
+        if progress in self._ways_out:
+            return self._ways_out[progress]
+        found: frozenset[int] | None = frozenset()
+        if self._owes_required(progress) or not self._is_done(progress.count, progress.owed):
+            rest = self._some_rest(progress)
+            found = None if rest is None else frozenset(rest)
+        if self._settled:
+            self._ways_out[progress] = found
+        return found
+
+    def _some_rest(self, progress: Progress) -> list[int] | None:
+        if self.is_plain:
+            tags = [index + 1 for index in self._left(progress) if self._required[index]]
+            return None if any(self._nodes.is_empty(self._node_by_tag[tag]) for tag in tags) else tags
+        ending = self._endings.get(progress) or _Walk(self, progress, measures=False).cheapest()
+        return None if ending is None else [member.tag for member in ending[1]]
+
+    def _leads_on(self, before: Progress, tag: int, after: Progress) -> bool:
+        """Whether some way leads to the end behind a member with `tag`: that of before, where it has no such member."""
+        way = self._way_out(before)
+        if way is None or tag in way or not set(after.owed) <= set(before.owed) or not self._leaves(tag, way):
+            return self.can_end(after)
+        if self._counts and after.count + len(way) > self.shape.max_members:
+            return self.can_end(after)
+        if self._settled:
+            self._ways_out[after] = way
+        return True
+
+    def _leaves(self, tag: int, way: frozenset[int]) -> bool:
+        """Whether all members of a rest may still come behind one with `tag`."""
+        last = len(self.names)
+        return self._any_order or all(not 0 < other <= last or 0 < tag < other for other in way)
 
     def min_len(self) -> int | None:
         """Bytes of the shortest compact text of such an object; None where there is none."""
         ending = self.ending(self.start)
         return None if ending is None else 2 + ending[0] - bool(ending[1])
+
+    def is_empty(self) -> bool:
+        """Whether there is no such object; no length is asked for."""
+        return not self.can_end(self.start)
 
     def ending(self, progress: Progress) -> tuple[int, tuple[Member, ...]] | None:
         """The members of a shortest rest, and its length in bytes with a comma for each; None where no way leads to the end."""
@@ -351,13 +394,15 @@ class ObjectPlan:
         """Cheapest first: the properties clause by clause, so that few clauses are open at a time; then other keys."""
         if self.is_plain:
             return self._required_rest(start)
-        walk = _Walk(self, start)
-        return walk.cheapest()
+        return _Walk(self, start, measures=True).cheapest()
+
+    def _required_nodes(self, start: Progress) -> Iterator[NodeKey]:
+        return (self._node_by_tag[index + 1] for index in self._left(start) if self._required[index])
 
     def _required_rest(self, start: Progress) -> tuple[int, tuple[Member, ...]] | None:
-        left = [self._ending_member(index) for index in self._left(start) if self._required[index]]
-        if any(self._nodes.is_empty(member.node) for member, _ in left):
+        if any(map(self._nodes.is_empty, self._required_nodes(start))):
             return None
+        left = [self._ending_member(index) for index in self._left(start) if self._required[index]]
         return sum(length for _, length in left), tuple(member for member, _ in left)
 
     def _ending_member(self, index: int) -> tuple[Member, int]:
@@ -396,11 +441,13 @@ class ObjectPlan:
 
 
 class _Walk:
-    """One search for a cheapest ending. A place in it is how many properties were looked at, what is owed, and how many keys
-    of each class were taken."""
+    """One search for a cheapest ending; for any, the furthest place first, where it does not measure members.
 
-    def __init__(self, plan: ObjectPlan, start: Progress) -> None:
-        self._plan, self._start = plan, start
+    A place in it is how many properties were looked at, what is owed, and how many keys of each class were taken.
+    """
+
+    def __init__(self, plan: ObjectPlan, start: Progress, *, measures: bool) -> None:
+        self._plan, self._start, self._measures = plan, start, measures
         useful = self._useful = self._find_useful()
         self._order = [index for index in plan._left(start) if plan._required[index] or index + 1 in useful]
         if start.owed:
@@ -472,7 +519,7 @@ class _Walk:
             return
         for node, left in plan._claims(owed, index + 1):
             member = Member(index + 1, plan.names[index], node)
-            self._push(cost + plan._member_len(plan.names[index], node), place + 1, (after, left), used, (link, member))
+            self._push(cost + self._cost(plan.names[index], node), place + 1, (after, left), used, (link, member))
 
     def _with_others(self, place: int, cost: int, owing: Owing, used: tuple[int, ...], link: Link) -> None:
         """A key of each class, or a free one, where that settles anything."""
@@ -490,7 +537,10 @@ class _Walk:
             for node, left in plan._claims(owed, tag):
                 if (after, left) != owing:
                     member = Member(tag, name if tag else None, node)
-                    self._push(cost + plan._member_len(name, node), place, (after, left), more, (link, member))
+                    self._push(cost + self._cost(name, node), place, (after, left), more, (link, member))
+
+    def _cost(self, name: str, node: NodeKey) -> int:
+        return self._plan._member_len(name, node) if self._measures else 0
 
     def _name(self, tag: int, index: int) -> str | None:
         """The key of a class that is taken after `index` others."""

@@ -22,7 +22,7 @@ from constrained.grammar.expansion import Expansion
 from constrained.grammar.finite import few_values
 from constrained.grammar.items import ArrayPlan
 from constrained.grammar.language import LanguageFuelError, LanguageTimeError, time_limit
-from constrained.grammar.measuring import Measuring
+from constrained.grammar.measuring import SOME, Measuring
 from constrained.grammar.members import ObjectPlan
 from constrained.grammar.node import INFINITE, Node, node_of
 from constrained.grammar.number_sets import NumberSet
@@ -288,13 +288,19 @@ class Nodes:
             return INFINITE
         if shape.min_items == 0 and shape.is_plain:
             return 2
-        length = self.array_plan(shape).min_len()
+        plan = self.array_plan(shape)
+        if self._asks_no_lengths:
+            return INFINITE if plan.is_empty() else SOME
+        length = plan.min_len()
         return INFINITE if length is None else min(length, INFINITE)
 
     def object_len(self, shape: ObjectShape) -> int:
         """The shortest compact text of an object of this shape, in bytes."""
         if not shape.is_plain:
-            length = self.plan(shape).min_len()
+            plan = self.plan(shape)
+            if self._asks_no_lengths:
+                return INFINITE if plan.is_empty() else SOME
+            length = plan.min_len()
             return INFINITE if length is None else min(length, INFINITE)
         if not shape.required:
             return 2
@@ -302,6 +308,11 @@ class Nodes:
         for name in shape.required:
             length += texts.quoted_len(name) + 2 + self.min_len(shape.properties[name])
         return min(length, INFINITE)
+
+    @property
+    def _asks_no_lengths(self) -> bool:
+        """Whether a growth is under way that asks only which nodes are empty."""
+        return self._measuring is not None and self._measuring.roughly and self._measurer == get_ident()
 
     # -- growth
 
