@@ -12,6 +12,9 @@ import pytest
 
 from constrained import CompiledGrammar, CompileOptions, Vocabulary, compile_json_schema
 from constrained.automaton import ways
+from constrained.automaton.cells import Cells
+from constrained.automaton.locals import Locals
+from constrained.automaton.threads import Thread
 from constrained.options import Limits
 from tests.grammars import accepts, awkward_vocabulary, grammar_of
 from tests.oracles import allowed_by_mask, allowed_by_trying, close
@@ -106,6 +109,31 @@ def test_ways_do_not_multiply_with_depth(depth: int) -> None:
     assert not matcher.fork().accept_bytes(b",")
     assert matcher.accept_bytes(b"],null,null],null" + b"]" * (depth - 2))
     assert matcher.is_complete
+
+
+def test_ways_are_made_one_before_a_value_multiplies_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    """60 readings of the object, 60 of its member: 3,600 pairs, of which no step ever sees more than 120."""
+    values = {"anyOf": [{"type": "array", "items": {"type": "integer"}, "maxItems": most} for most in range(2, 62)]}
+    readings = [{"required": [f"k{index}"]} for index in range(60)]
+    grammar = grammar_of({"type": "object", "properties": {"a": values}, "anyOf": readings}, property_order="any")
+    before: list[int] = []
+    taken_apart: list[int] = []
+    merged, split = ways.merged, Cells.split
+
+    def counted(threads: list[Thread], cells: Cells, locals_: Locals) -> list[Thread]:
+        before.append(len(threads))
+        return merged(threads, cells, locals_)
+
+    def noted(self: Cells, cell: int, level: int) -> Any:
+        taken_apart.append(cell)
+        return split(self, cell, level)
+
+    monkeypatch.setattr(ways, "merged", counted)
+    monkeypatch.setattr(Cells, "split", noted)
+    for text, is_valid in (('{"a": [1, 2], "k7": 3}', True), ('{"a": [], "k60": 3}', False), ('{"a": [true]', False)):
+        assert accepts(grammar, text) == is_valid
+    assert max(before) <= 120
+    assert len(taken_apart) < sum(before) / 20  # a stack is looked at for what it is merged to, not once for each thread
 
 
 def test_what_is_merged_stays_apart_where_frames_below_differ() -> None:
