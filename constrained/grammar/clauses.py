@@ -107,12 +107,15 @@ class Clauses(Generic[L]):
                     constants.setdefault(text, []).append(number)
         if len(constants) < 2:
             return literals, [(node, owed)]
-        grouped = {number for numbers in constants.values() for number in numbers}
-        settled = tuple(clause for clause in owed if grouped.isdisjoint(clause))
+        grouped = frozenset(number for numbers in constants.values() for number in numbers)
+        by_held: dict[frozenset[int], list[int]] = {}
+        for index, clause in enumerate(owed):
+            by_held.setdefault(grouped.intersection(clause), []).append(index)
+        settled = tuple(owed[index] for index in by_held.get(frozenset(), ()))
         found = [(join(node, nodes.none_of(tuple(sorted(constants)))), settled)]
         for numbers in constants.values():
-            others, lost = grouped.difference(numbers), [number for number in numbers if is_lost(number)]
-            left = tuple(clause for clause in owed if others.isdisjoint(clause))
+            mine, lost = set(numbers), [number for number in numbers if is_lost(number)]
+            left = tuple(owed[index] for index in sorted(at for held, those in by_held.items() if held <= mine for at in those))
             if lost:
                 left = tuple(tuple(one for one in clause if one not in lost) for clause in left)
             other = nodes.opposite(self.literals[numbers[0] - 1].node)

@@ -6,7 +6,6 @@ long texts are or of what is empty for a deeper reason than a glance shows.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
@@ -50,8 +49,10 @@ class Expansion:
         self._arms: dict[tuple[int, bool, Tracking], list[Arm]] = {}
         self._open: set[tuple[int, bool, Tracking]] = set()
         self._unions: dict[int, tuple[NodeKey, ...]] = {}
-        self._constants: dict[tuple[int, str, str], Subschema] = {}
+        self._constants: dict[tuple[int, str, str | tuple[str, ...]], Subschema] = {}
         self._listed: set[int] = set()  # the subschemas that were made of values
+        self._left_out: dict[NodeKey, str | None] = {}
+        self._parsed: dict[str, Any] = {}
         self._notation = notation
 
     @cached_property
@@ -88,6 +89,11 @@ class Expansion:
 
     def left_out(self, key: NodeKey) -> str | None:
         """The canonical text of the one value that a node leaves out; None for any other node."""
+        if key not in self._left_out:
+            self._left_out[key] = self._find_left_out(key)
+        return self._left_out[key]
+
+    def _find_left_out(self, key: NodeKey) -> str | None:
         opposite = self.opposite(key)
         if opposite is None:
             return None
@@ -96,10 +102,14 @@ class Expansion:
 
     def one_of(self, values: tuple[str, ...]) -> NodeKey:
         """The node of the values with these canonical texts."""
-        return self.document.key(self._constant_schema({"enum": [texts.parsed(value) for value in values]}, values))
+        parsed = self._parsed
+        for value in values:
+            if value not in parsed:
+                parsed[value] = texts.parsed(value)
+        return self.document.key(self._constant_schema({"enum": [parsed[value] for value in values]}, values))
 
     def _constant_schema(self, contents: Any, name: tuple[str, ...] = ()) -> Subschema:
-        place = (self.document.root.id, "", json.dumps(name) if name else str(contents))
+        place = (self.document.root.id, "", name or str(contents))
         if place not in self._constants:
             self._constants[place] = made = self.document.made(self.document.root, contents=contents)
             self._listed.add(made.id)

@@ -46,12 +46,20 @@ class Glimpses:
         self.nothing = document.key(document.made(document.root, contents=False))
         self._known: dict[int, Glimpse] = {}
         self._nothing: dict[NodeKey, bool] = {}
+        self._compared: dict[tuple[NodeKey, NodeKey], tuple[bool, bool]] = {}
 
     def show_nothing(self, key: NodeKey) -> bool:
         """Whether the obligations of a node are plainly at odds."""
         known = self._nothing.get(key)
         if known is None:
             known = self._nothing[key] = self.contradict(key) or self._are_at_odds(key)
+        return known
+
+    def compare(self, key: NodeKey, other: NodeKey) -> tuple[bool, bool]:
+        """Whether it is plain that what meets the node `key` meets `other`, and whether, that it does not."""
+        known = self._compared.get((key, other))
+        if known is None:
+            known = self._compared[key, other] = self.implies(key, other), self.show_nothing(join(key, other))
         return known
 
     def implies(self, key: NodeKey, other: NodeKey) -> bool:

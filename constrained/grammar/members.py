@@ -131,7 +131,7 @@ class ObjectPlan:
         self._choices_memo: dict[tuple[Progress, int], list[tuple[NodeKey, Progress]]] = {}
         self._ending_members: dict[int, tuple[Member, int]] = {}
         self._endings: dict[Progress, tuple[int, tuple[Member, ...]] | None] = {}
-        self._ways_out: dict[Progress, frozenset[int] | None] = {}
+        self._ways_out: dict[Progress, tuple[Member, ...] | None] = {}
 
     @cached_property
     def _keys_by_tag(self) -> list[Key | None]:
@@ -149,8 +149,14 @@ class ObjectPlan:
 
     @cached_property
     def _only(self) -> dict[int, int]:
-        """The only tag that each literal is about; see `_only_tag`."""
-        return {number: self._only_tag(number) for clause in self._clauses.all for number in clause}
+        """The tag of the only key that each literal is about, where that is a property; -1 where there are more."""
+        tags: dict[int, list[int]] = {number: [] for clause in self._clauses.all for number in clause}
+        for tag, key in enumerate(self._keys_by_tag):
+            for number in key.literals if key is not None else ():
+                tags[number].append(tag)
+        return {
+            number: those[0] if len(those) == 1 and 0 < those[0] <= len(self.names) else -1 for number, those in tags.items()
+        }
 
     def settle(self) -> None:
         """From now on no node's emptiness changes."""
@@ -313,11 +319,6 @@ class ObjectPlan:
 
     # -- claims
 
-    def _only_tag(self, literal: int) -> int:
-        """The tag of the only key that a literal is about; -1 where there are more."""
-        tags = [tag for tag, key in enumerate(self._keys_by_tag) if key is not None and literal in key.literals]
-        return tags[0] if len(tags) == 1 and 0 < tags[0] <= len(self.names) else -1
-
     def _claims(self, owed: tuple[Clause, ...], tag: int) -> list[Claim]:
         """The nodes of a member with `tag`, by which of the literals it is claimed to meet; with what is then owed."""
         place = (owed, tag)
@@ -337,40 +338,60 @@ class ObjectPlan:
         """Whether some way leads to the end; no length is asked for."""
         return self._way_out(progress) is not None
 
-    def _way_out(self, progress: Progress) -> frozenset[int] | None:
-        """The tags of the members of some rest; None where no way leads to the end."""
+    def _way_out(self, progress: Progress) -> tuple[Member, ...] | None:
+        """The members of some rest; None where no way leads to the end."""
         if progress in self._ways_out:
             return self._ways_out[progress]
-        found: frozenset[int] | None = frozenset()
+        found: tuple[Member, ...] | None = ()
         if self._owes_required(progress) or not self._is_done(progress.count, progress.owed):
-            rest = self._some_rest(progress)
-            found = None if rest is None else frozenset(rest)
+            found = self._some_rest(progress)
         if self._settled:
             self._ways_out[progress] = found
         return found
 
-    def _some_rest(self, progress: Progress) -> list[int] | None:
+    def _some_rest(self, progress: Progress) -> tuple[Member, ...] | None:
         if self.is_plain:
-            tags = [index + 1 for index in self._left(progress) if self._required[index]]
-            return None if any(self._nodes.is_empty(self._node_by_tag[tag]) for tag in tags) else tags
+            left = [index for index in self._left(progress) if self._required[index]]
+            rest = tuple(Member(index + 1, self.names[index], self._node_by_tag[index + 1]) for index in left)
+            return None if any(self._nodes.is_empty(member.node) for member in rest) else rest
         ending = self._endings.get(progress) or _Walk(self, progress, measures=False).cheapest()
-        return None if ending is None else [member.tag for member in ending[1]]
+        return None if ending is None else ending[1]
 
     def _leads_on(self, before: Progress, tag: int, after: Progress) -> bool:
-        """Whether some way leads to the end behind a member with `tag`: that of before, where it has no such member."""
+        """Whether some way leads to the end behind a member with `tag`: what is left of that before it, or another."""
         way = self._way_out(before)
-        if way is None or tag in way or not set(after.owed) <= set(before.owed) or not self._leaves(tag, way):
-            return self.can_end(after)
-        if self._counts and after.count + len(way) > self.shape.max_members:
+        rest = None if way is None else self._rest_behind(way, before, tag, after)
+        if rest is None:
             return self.can_end(after)
         if self._settled:
-            self._ways_out[after] = way
+            self._ways_out[after] = rest
         return True
 
-    def _leaves(self, tag: int, way: frozenset[int]) -> bool:
-        """Whether all members of a rest may still come behind one with `tag`."""
+    def _rest_behind(self, way: tuple[Member, ...], before: Progress, tag: int, after: Progress) -> tuple[Member, ...] | None:
+        """A rest without its member with `tag`, where that is seen to be one behind such a member; None where it is not."""
         last = len(self.names)
-        return self._any_order or all(not 0 < other <= last or 0 < tag < other for other in way)
+        is_name = 0 < tag <= last
+        rest = tuple([member for member in way if member.tag != tag])
+        if len(rest) < len(way) and not is_name:
+            return None
+        if not self._any_order and any(0 < member.tag <= (tag if is_name else last) for member in rest):
+            return None
+        if self._counts and not self.shape.min_members <= after.count + len(rest) <= self.shape.max_members:
+            return None
+        is_settled = len(rest) == len(way) and set(after.owed) <= set(before.owed)
+        return rest if is_settled or self._settles(rest, after.owed) else None
+
+    def _settles(self, rest: tuple[Member, ...], owed: tuple[Clause, ...]) -> bool:
+        """Whether it is plain that each clause holds when these members follow and no others."""
+        met: set[int] = set()
+        broken: set[int] = set()
+        for member in rest:
+            node = set(member.node)
+            for number in self._key(member.tag).literals:
+                meets = node.issuperset(self._clauses.literals[abs(number) - 1].node)
+                if meets == (number > 0):
+                    (met if meets else broken).add(number)
+        return all(not met.isdisjoint(clause) or any(one < 0 and one not in broken for one in clause) for clause in owed)
 
     def min_len(self) -> int | None:
         """Bytes of the shortest compact text of such an object; None where there is none."""

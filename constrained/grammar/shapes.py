@@ -10,6 +10,7 @@ from collections.abc import Mapping, Set
 from dataclasses import dataclass, field, replace
 from functools import reduce
 from types import MappingProxyType
+from typing import NamedTuple
 
 from constrained.grammar.evaluated import NOTHING, Evaluated
 from constrained.grammar.language import Language
@@ -99,8 +100,7 @@ class ArrayShape:
         )
 
 
-@dataclass(frozen=True, slots=True)
-class MemberLiteral:
+class MemberLiteral(NamedTuple):
     """Some member whose key is in `keys` meets `node`; or, where not `some`, every such member does."""
 
     keys: Language

@@ -22,8 +22,8 @@ class Judge(Protocol):
     def show_nothing(self, key: NodeKey) -> bool:
         """Whether it is plain that no value meets a node."""
 
-    def implies(self, key: NodeKey, other: NodeKey) -> bool:
-        """Whether it is plain that what meets a node meets another one."""
+    def compare(self, key: NodeKey, other: NodeKey) -> tuple[bool, bool]:
+        """Whether it is plain that what meets a node meets another one, and whether, that it does not."""
 
 
 def simplified(shape: ObjectShape, judge: Judge) -> ObjectShape | None:
@@ -59,13 +59,14 @@ def _left(clause: Clause, shape: ObjectShape, judge: Judge) -> Clause | None:
             left[literal] = None
             continue
         here, is_there = shape.member(name), name in shape.required
-        holds, fails = judge.implies(here, literal.node), judge.show_nothing(join(here, literal.node))
+        holds, fails = judge.compare(here, literal.node)
         if holds and (is_there or not literal.some):
             return None
         if fails and (is_there or literal.some):
             continue
-        node = ANYTHING if holds else judge.nothing if fails else literal.node
-        left[MemberLiteral(literal.keys, node, literal.some)] = None
+        if holds or fails:
+            literal = MemberLiteral(literal.keys, ANYTHING if holds else judge.nothing, literal.some)
+        left[literal] = None
     return tuple(left)
 
 

@@ -1,4 +1,4 @@
-"""What is measured, and when: a mask needs to know which values there are, not how long they are."""
+"""What is looked at, and when: a mask needs to know which values there are, not how long they are."""
 
 from __future__ import annotations
 
@@ -8,7 +8,10 @@ from typing import Any
 import pytest
 
 from constrained.grammar import members
+from constrained.grammar.glimpses import Glimpses
+from constrained.grammar.language import Language
 from constrained.grammar.measuring import Measuring
+from constrained.grammar.shapes import NodeKey
 from tests.grammars import grammar_of
 
 DEEP = {"type": "object", "properties": {"x": {"type": "string"}, "y": {"$ref": "#/$defs/deep"}}, "required": ["x"]}
@@ -76,3 +79,31 @@ def test_a_way_to_the_end_is_looked_for_once(monkeypatch: pytest.MonkeyPatch) ->
         assert matcher.accept_token(byte)
     assert matcher.is_accepting
     assert len(walks) < 20 * 3  # 20 alternatives, 40 names, 3 members
+
+
+def test_what_items_must_not_be_is_looked_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each item must differ from all before it: what is known of one of those is not asked again for the next item."""
+    properties = {"a": {"type": "string"}, "b": {"type": "integer"}}
+    items = {"type": "object", "properties": properties, "required": ["a"]}
+    grammar = grammar_of({"type": "array", "items": items, "uniqueItems": True})
+    compared: list[int] = []
+    asked: list[int] = []
+    implies, contains = Glimpses.implies, Language.contains
+
+    def counted(self: Glimpses, key: NodeKey, other: NodeKey) -> bool:
+        compared.append(1)
+        return implies(self, key, other)
+
+    def noted(self: Language, text: str) -> bool:
+        asked.append(1)
+        return contains(self, text)
+
+    monkeypatch.setattr(Glimpses, "implies", counted)
+    monkeypatch.setattr(Language, "contains", noted)
+    matcher, number = grammar.matcher(), 20
+    for byte in json.dumps([{"a": f"v{index}", "b": index} for index in range(number)]).encode():
+        assert matcher.mask_row() is not None
+        assert matcher.accept_token(byte)
+    assert matcher.is_accepting
+    assert len(compared) < 10 * number
+    assert len(asked) < 10 * number
