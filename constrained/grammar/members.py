@@ -605,14 +605,17 @@ def _keys(shape: ObjectShape, clauses: Clauses[MemberLiteral], max_classes: int)
 
 
 def _by_name(shape: ObjectShape, clauses: Clauses[MemberLiteral]) -> dict[str, list[int]]:
-    """The numbers of the literals about each property. Most literals are about one name."""
+    """The numbers of the literals about each property. Most literals are about one name, and many about the same one."""
     found: dict[str, list[int]] = {name: [] for name in shape.properties}
+    about: dict[Language, list[str]] = {}
     for literal in shape.literals:
-        listed = literal.keys.values(MAX_LISTED_KEYS)
-        names = found if listed is None else found.keys() & listed
-        for name in names:
-            if listed is not None or literal.keys.contains(name):
-                found[name].append(clauses.number(literal))
+        keys = literal.keys
+        if keys not in about:
+            listed = keys.values(MAX_LISTED_KEYS)
+            among = [name for name in found if keys.contains(name)] if listed is None else found.keys() & listed
+            about[keys] = list(among)
+        for name in about[keys]:
+            found[name].append(clauses.number(literal))
     return found
 
 
