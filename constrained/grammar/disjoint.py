@@ -8,6 +8,7 @@ from typing import Protocol
 from constrained.errors import SchemaError
 from constrained.grammar import numerals, texts
 from constrained.grammar.glimpses import Glimpses
+from constrained.grammar.language import LanguageFuelError, state_limit
 from constrained.grammar.shapes import (
     ALL_OBJECTS,
     ARRAY,
@@ -22,8 +23,10 @@ from constrained.grammar.shapes import (
     ObjectShape,
     join,
 )
+from constrained.grammar.string_sets import StringSet
 
 _GLANCE = 3  # how deep required members are looked into
+_GLANCE_STATES = 200  # of a language's automaton
 
 
 class Arms(Protocol):
@@ -42,23 +45,23 @@ class Disjointness:
         self._notation = notation
         self._none: dict[tuple[NodeKey, int], bool] = {}
 
-    def holds(self, some: list[Arm], others: list[Arm]) -> bool:
-        """Whether it is plain that no value meets an arm of both."""
-        return all(self._are_disjoint(a, b) for a in some for b in others)
+    def holds(self, some: list[Arm], others: list[Arm], there: frozenset[str]) -> bool:
+        """Whether it is plain that no value meets an arm of both; every object has the members `there`."""
+        return all(self._are_disjoint(a, b, there) for a in some for b in others)
 
-    def _are_disjoint(self, a: Arm, b: Arm) -> bool:
+    def _are_disjoint(self, a: Arm, b: Arm, there: frozenset[str]) -> bool:
         kinds = a.kinds & b.kinds
         if kinds & {NULL, TRUE, FALSE}:
             return False
-        if OBJECT in kinds and not self._objects_differ(a.object, b.object):
+        if OBJECT in kinds and not self._objects_differ(a.object, b.object, there):
             return False
         if kinds <= {OBJECT}:
             return True
         return self.is_plainly_empty(replace(a, kinds=kinds - {OBJECT}).meet(b), _GLANCE)
 
-    def _objects_differ(self, a: ObjectShape, b: ObjectShape) -> bool:
-        """Whether some member that either requires can be nothing for both; a glimpse at each first."""
-        keys = {join(a.member(name), b.member(name)) for name in a.required | b.required}
+    def _objects_differ(self, a: ObjectShape, b: ObjectShape, there: frozenset[str]) -> bool:
+        """Whether some member that must be there can be nothing for both; a glimpse at each first."""
+        keys = {join(a.member(name), b.member(name)) for name in a.required | b.required | there}
         return any(map(self._glimpses.show_nothing, keys)) or any(self._has_plainly_none(key, _GLANCE) for key in keys)
 
     def is_plainly_empty(self, arm: Arm, depth: int) -> bool:
@@ -67,7 +70,7 @@ class Disjointness:
             return False
         if NUMBER in arm.kinds and numerals.min_number_len(arm.number, self._notation) is not None:
             return False
-        if STRING in arm.kinds and texts.min_string_len(arm.string) is not None:
+        if STRING in arm.kinds and _may_hold_a_string(arm.string):
             return False
         if ARRAY in arm.kinds:
             items = [arm.array.item(i) for i in range(min(arm.array.min_items, len(arm.array.prefix)))]
@@ -103,3 +106,11 @@ class Disjointness:
                 known = False  # what is wrong with it is said when its own turn comes
             self._none[place] = known
         return known
+
+
+def _may_hold_a_string(strings: StringSet) -> bool:
+    try:
+        with state_limit(_GLANCE_STATES):
+            return texts.min_string_len(strings) is not None
+    except LanguageFuelError:
+        return True

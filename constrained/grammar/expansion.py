@@ -6,9 +6,9 @@ long texts are or of what is empty for a deeper reason than a glance shows.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any
 from weakref import proxy
 
@@ -29,7 +29,10 @@ from constrained.grammar.simplify import simplified
 from constrained.options import CompileOptions
 
 _ANYTHING = [ANY]
+_NO_NAMES: frozenset[str] = frozenset()
 _TYPE_ALONE = ANNOTATIONS | {"type"}
+# A subschema, or its complement, with what of the evaluation is tracked, and the names that every object has there.
+_Place = tuple[int, bool, Tracking, frozenset[str]]
 MANY = 100  # arms from which on it pays to look for fewer that say the same
 
 
@@ -46,8 +49,11 @@ class Expansion:
         self.plain: PlainArms | None = None
         self.at = self.document.root  # where the work is, for errors that do not know it
         self._limits = options.limits
-        self._arms: dict[tuple[int, bool, Tracking], list[Arm]] = {}
-        self._open: set[tuple[int, bool, Tracking]] = set()
+        self._arms: dict[_Place, list[Arm]] = {}
+        self._open: set[_Place] = set()
+        # Names that every object has by what stands beside the subschema that is being expanded; which of them mind.
+        self._there = _NO_NAMES
+        self._minding: dict[int, bool] = {}
         self._unions: dict[int, tuple[NodeKey, ...]] = {}
         self._constants: dict[tuple[int, str, str | tuple[str, ...]], Subschema] = {}
         self._listed: set[int] = set()  # the subschemas that were made of values
@@ -148,7 +154,7 @@ class Expansion:
     def arms_of(self, sub: Subschema, *path: str | int, contents: Any, meets: bool = True) -> list[Arm]:
         """The arms of a subschema that applies to the same value, or of its complement; a union's member marks its arms."""
         child = self.document.child(sub, *path, contents=contents)
-        arms = self._expand(child, meets, self.tracking)
+        arms = self._expand(child, meets, self.tracking, self._there)
         if not meets:
             return [replace(arm, origin=-1) if arm.origin >= 0 else arm for arm in arms]
         if path[0] not in ("anyOf", "oneOf"):
@@ -157,11 +163,57 @@ class Expansion:
 
     def arms_of_reference(self, sub: Subschema, keyword: str, meets: bool = True) -> list[Arm]:
         """The arms of the subschema that a reference leads to, or of its complement."""
-        return self._expand(self.document.refer(sub, keyword), meets, self.tracking)
+        return self._expand(self.document.refer(sub, keyword), meets, self.tracking, self._there)
 
     def are_disjoint(self, some: list[Arm], others: list[Arm]) -> bool:
-        """Whether it is plain that no value meets both."""
-        return self._disjointness.holds(some, others)
+        """Whether it is plain that no value meets both, of those that have the members that what stands beside requires."""
+        return self._disjointness.holds(some, others, self._there)
+
+    def in_turn(self, parts: Sequence[tuple[int, Callable[[], list[Arm]]]]) -> list[list[Arm]]:
+        """The arms of parts that a value meets together, found in the order of their numbers.
+
+        Each knows the members that those before it require: a `oneOf` whose members differ in such a one needs no complements.
+        """
+        found: list[list[Arm]] = [[]] * len(parts)
+        outer = self._there
+        try:
+            for index in sorted(range(len(parts)), key=lambda index: parts[index][0]):
+                found[index] = parts[index][1]()
+                self._there |= _required(found[index])
+        finally:
+            self._there = outer
+        return found
+
+    def minds_names(self, sub: Subschema, *path: str | int, contents: Any) -> bool:
+        """Whether the arms of a subschema may be fewer where it is known which members every object has."""
+        return not self.tracking and self._minds(self.document.child(sub, *path, contents=contents))
+
+    def _minds(self, sub: Subschema) -> bool:
+        known = self._minding.get(sub.id)
+        if known is None:
+            self._minding[sub.id] = False  # where it leads back to itself
+            known = self._minding[sub.id] = self._has_one_of(sub)
+        return known
+
+    def _has_one_of(self, sub: Subschema) -> bool:
+        contents, child = sub.contents, self.document.child
+        if not isinstance(contents, Mapping):
+            return False
+        if "$ref" in contents:
+            try:
+                if self._minds(self.document.refer(sub, "$ref")):
+                    return True
+            except SchemaError:
+                return False  # what is wrong with it is said when its own turn comes
+        if keywords.ref_stands_alone(sub):
+            return False
+        for keyword in ("allOf", "anyOf"):
+            values = contents.get(keyword)
+            if isinstance(values, list):
+                for index, value in enumerate(values):
+                    if self._minds(child(sub, keyword, index, contents=value)):
+                        return True
+        return "oneOf" in contents
 
     def product(self, sub: Subschema, parts: Sequence[list[Arm]]) -> list[Arm]:
         """The arms that meet one arm of every part, without those that nothing meets; where they are many, said in fewer."""
@@ -279,9 +331,16 @@ class Expansion:
         name = sub.contents.get("type")
         return f"{name} {sub.draft}" if isinstance(name, str) else None
 
-    def _expand(self, sub: Subschema, meets: bool = True, tracking: Tracking = Tracking.NONE) -> list[Arm]:
-        """The arms of a subschema, or of its complement; what fails evaluates nothing."""
-        place = (sub.id, meets, tracking if meets else Tracking.NONE)
+    def _expand(
+        self, sub: Subschema, meets: bool = True, tracking: Tracking = Tracking.NONE, there: frozenset[str] = _NO_NAMES
+    ) -> list[Arm]:
+        """The arms of a subschema, or of its complement; what fails evaluates nothing.
+
+        They need only be right for objects that have the members `there`.
+        """
+        if there and (not meets or tracking or not self._minds(sub)):
+            there = _NO_NAMES
+        place = (sub.id, meets, tracking if meets else Tracking.NONE, there)
         known = self._arms.get(place)
         if known is not None:
             return known
@@ -296,12 +355,13 @@ class Expansion:
                 f"more than {self._limits.max_schema_depth} schemas inside each other (max_schema_depth)", sub.pointer
             )
         self._open.add(place)
-        outer = self.tracking, self.at
+        outer = self.tracking, self.at, self._there
+        self._there = there
         try:
             arms = self._expand_contents(sub, meets, place[2])
         finally:
             self._open.remove(place)
-            self.tracking = outer[0]
+            self.tracking, self._there = outer[0], outer[2]
         self.at = outer[1]
         self._arms[place] = arms
         return arms
@@ -328,14 +388,18 @@ class Expansion:
     def _meet_keywords(self, sub: Subschema) -> list[Arm]:
         rules, last = keywords.rules_of(sub)
         if last:
-            self.tracking = max(self.tracking, Tracking.SOME)
+            self.tracking, self._there = max(self.tracking, Tracking.SOME), _NO_NAMES
         arms = self._meet_rules(sub, rules)
         for final in last:
             arms = final.rule(self, sub, arms)
         return annotated(self, sub, arms) if self.tracking else arms
 
     def _meet_rules(self, sub: Subschema, rules: Sequence[Keyword]) -> list[Arm]:
-        arms = self.product(sub, [keyword.rule(self, sub) for keyword in rules])
+        if len(rules) == 1 or self.tracking or not any(keyword.turn for keyword in rules):
+            parts = [keyword.rule(self, sub) for keyword in rules]
+        else:
+            parts = self.in_turn([(keyword.turn, partial(keyword.rule, self, sub)) for keyword in rules])
+        arms = self.product(sub, parts)
         return annotated(self, sub, arms) if self.tracking else arms
 
     def _fail_keywords(self, sub: Subschema) -> list[Arm]:
@@ -346,3 +410,9 @@ class Expansion:
             rest = self._meet_rules(sub, rules)
             arms += [arm for final in last for arm in final.complement(self, sub, rest)]
         return [replace(arm, evaluated=NOTHING) if arm.evaluated is not NOTHING else arm for arm in arms]
+
+
+def _required(arms: list[Arm]) -> frozenset[str]:
+    """The members that every object has which meets one of the arms."""
+    shapes = [arm.object.required for arm in arms if OBJECT in arm.kinds]
+    return frozenset(shapes[0].intersection(*shapes[1:])) if shapes else _NO_NAMES

@@ -244,3 +244,18 @@ class Arm:
 
 
 ANY = Arm()
+
+
+def whole_kinds(arm: Arm) -> frozenset[str]:
+    """The kinds of which every value meets an arm."""
+    bounded = {
+        kind
+        for kind, own, every in (
+            (NUMBER, arm.number, ALL_NUMBERS),
+            (STRING, arm.string, ALL_STRINGS),
+            (ARRAY, arm.array, ALL_ARRAYS),
+            (OBJECT, arm.object, ALL_OBJECTS),
+        )
+        if own is not every and own != every
+    }
+    return arm.kinds - bounded

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
+from functools import partial
 from types import MappingProxyType
 from typing import Any
 
@@ -33,7 +34,14 @@ def not_any_of(context: Context, sub: Subschema) -> list[Arm]:
 
 def all_of(context: Context, sub: Subschema) -> list[Arm]:
     """`allOf`: arms that meet one arm of every member."""
-    return context.product(sub, _members(context, sub, "allOf"))
+    members = _listed(sub, "allOf")
+    if len(members) == 1:
+        return context.product(sub, _members(context, sub, "allOf"))
+    parts = []
+    for index, value in enumerate(members):
+        turn = int(context.minds_names(sub, "allOf", index, contents=value))
+        parts.append((turn, partial(context.arms_of, sub, "allOf", index, contents=value)))
+    return context.product(sub, context.in_turn(parts))
 
 
 def not_all_of(context: Context, sub: Subschema) -> list[Arm]:
@@ -45,8 +53,13 @@ def one_of(context: Context, sub: Subschema) -> list[Arm]:
     """`oneOf`: the arms of each member, without those of the members that it is not plainly disjoint from."""
     members = _members(context, sub, "oneOf")
     values = sub.contents["oneOf"]
+    whole = [frozenset(kind for arm in arms for kind in shapes.whole_kinds(arm)) for arms in members]
     found: list[Arm] = []
     for index, arms in enumerate(members):
+        # Of a kind of which all values meet another member none meets this one alone.
+        lost = frozenset[str]().union(*(kinds for other, kinds in enumerate(whole) if other != index))
+        if lost:
+            arms = [replace(arm, kinds=arm.kinds - lost) for arm in arms if not arm.kinds <= lost]
         parts = [arms]
         for other, others in enumerate(members):
             if other != index and not context.are_disjoint(arms, others):
@@ -64,10 +77,15 @@ def not_one_of(context: Context, sub: Subschema) -> list[Arm]:
 
 
 def _members(context: Context, sub: Subschema, keyword: str, meets: bool = True) -> list[list[Arm]]:
+    listed = enumerate(_listed(sub, keyword))
+    return [context.arms_of(sub, keyword, index, contents=value, meets=meets) for index, value in listed]
+
+
+def _listed(sub: Subschema, keyword: str) -> list[Any]:
     members: list[Any] = expect(sub, keyword, list, "a list of schemas")
     if not members:
         raise SchemaError("the list of schemas is empty: at least one is needed", sub.pointer, keyword)
-    return [context.arms_of(sub, keyword, index, contents=value, meets=meets) for index, value in enumerate(members)]
+    return members
 
 
 def not_(context: Context, sub: Subschema) -> list[Arm]:

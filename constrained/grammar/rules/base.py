@@ -6,7 +6,7 @@ all other values.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
@@ -55,7 +55,13 @@ class Context(Protocol):
         """The arms, if they are not too many."""
 
     def are_disjoint(self, some: list[Arm], others: list[Arm]) -> bool:
-        """Whether it is plain that no value meets both."""
+        """Whether it is plain that no value meets both, of those that have the members that what stands beside requires."""
+
+    def in_turn(self, parts: Sequence[tuple[int, Callable[[], list[Arm]]]]) -> list[list[Arm]]:
+        """The arms of parts that a value meets together, found in the order of their numbers."""
+
+    def minds_names(self, sub: Subschema, *path: str | int, contents: Any) -> bool:
+        """Whether the arms of a subschema may be fewer where it is known which members every object has."""
 
 
 Rule = Callable[[Context, Subschema], list[Arm]]
@@ -64,12 +70,16 @@ LastRule = Callable[[Context, Subschema, list[Arm]], list[Arm]]
 
 @dataclass(frozen=True, slots=True)
 class Keyword:
-    """A keyword's rule, the rule of its complement, and the drafts that know it (first and last)."""
+    """A keyword's rule, the rule of its complement, and the drafts that know it (first and last).
+
+    `turn`: rules with a higher one go by what those before them require.
+    """
 
     rule: Rule
     complement: Rule
     since: int = 4
     until: int = 9999
+    turn: int = 0
 
 
 @dataclass(frozen=True, slots=True)
