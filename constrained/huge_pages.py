@@ -14,7 +14,7 @@ import mmap
 import sys
 from collections.abc import Iterator
 from pathlib import Path
-from time import monotonic
+from time import thread_time
 
 _SETTINGS = Path("/sys/kernel/mm/transparent_hugepage")
 _MAPS = Path("/proc/self/maps")
@@ -26,18 +26,18 @@ _SHORT = (errno.ENOMEM, errno.EBUSY)  # of the machine, of the group of processe
 
 
 def collapse(limit_s: float = 1.0) -> int:
-    """Move private memory onto huge pages, for at most `limit_s` seconds; returns how many bytes lie on huge pages now.
+    """Move private memory onto huge pages; returns how many bytes lie on such pages now.
 
-    Memory of files, of machine code, and what is mostly unused (stacks) stays as it is; so does everything where the system
-    forbids huge pages ("never"), does not know the call, or is short of memory.
+    It takes at most `limit_s` of processor time. Memory of files, of machine code, and what is mostly unused (stacks) stays as
+    it is; so does everything where the system forbids huge pages ("never"), does not know the call, or is short of memory.
     """
     size = _huge_page_size()
     if size == 0:
         return 0
-    memory, deadline, moved = _Memory(), monotonic() + limit_s, 0
+    memory, deadline, moved = _Memory(), thread_time() + limit_s, 0
     for first, stop in _anonymous():
         for at in memory.used(first, stop, size):
-            if monotonic() > deadline:
+            if thread_time() > deadline:
                 return moved
             error = memory.move(at, size)
             if error in _SHORT:

@@ -102,8 +102,8 @@ def warm_up(vocabulary: Vocabulary, *, huge_pages: bool = True) -> None:
     look through it again stops a generation for a tenth of a second each time. Thresholds of the collector that nobody changed
     are raised: what generations make dies young or stays.
 
-    With `huge_pages` the memory that the process has by then is moved onto huge pages where the system lets it
-    (`constrained.huge_pages`, a second at most): a first mask waits less for memory that others pushed out of the caches.
+    With `huge_pages` the memory that the process has by then is moved onto huge pages where the system lets it, in some tenths
+    of a second (`constrained.huge_pages`): a first mask waits less for memory that others pushed out of the caches.
     """
     batch = BatchMatcher(vocabulary, 1)
     for options in (CompileOptions(), CompileOptions(whitespace="indented"), CompileOptions(spelling="permissive")):
