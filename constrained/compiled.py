@@ -26,7 +26,6 @@ from constrained.grammar.location import Locations, NodeLocation
 from constrained.grammar.nodes import Nodes
 from constrained.grammar.order import property_order
 from constrained.grammar.reading import Text, read
-from constrained.grammar.shortest import Layout, Shortest
 from constrained.guide import Location
 from constrained.matcher import Matcher
 from constrained.options import CompileOptions
@@ -114,8 +113,8 @@ class Engine:
 def schema_parts(nodes: Nodes, vocabulary: Vocabulary, options: CompileOptions) -> tuple[Automaton, Masks, Closings]:
     """The automaton of a JSON Schema's nodes, with its masks and closings."""
     automaton = Automaton(nodes, options)
-    layout = Layout(2 if options.whitespace == "indented" else None)
-    return automaton, Masks(automaton, rows_of(vocabulary), options.spelling), Closings(automaton, Shortest(nodes, layout))
+    masks = Masks(automaton, rows_of(vocabulary), options.spelling)
+    return automaton, masks, Closings(automaton, nodes, step=2 if options.whitespace == "indented" else None)
 
 
 class CompiledGrammar(ABC):

@@ -7,7 +7,7 @@ token at once, and closings (`closing.py`) a way to ask for the shortest end.
 from __future__ import annotations
 
 import json
-import threading
+from _thread import RLock
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -19,7 +19,7 @@ from constrained.automaton.cells import BOTTOM, Cells
 from constrained.automaton.contents import shared_contents
 from constrained.automaton.lexemes import shared_lexemes
 from constrained.automaton.locals import Locals
-from constrained.automaton.tables import Arena, StringTries
+from constrained.automaton.tables import StringTries
 from constrained.automaton.threads import NO_ROOM, Thread, Threads
 from constrained.errors import FuelError
 from constrained.grammar import texts
@@ -30,7 +30,8 @@ from constrained.tokens.rows import MaskRow
 
 # From how many threads on they are run in one call, and through how many bytes at most.
 MANY_THREADS, MAX_TOGETHER = 4, 64
-STORAGE = 6720  # cells of all tables of a new automaton, those of its rows among them
+# Cells of all tables of a new automaton, those of its rows among them; and of the changes of those.
+STORAGE, UNFILLED = 6720, 8192
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,6 +89,9 @@ class Alone(State):
         return (self._of.thread(self.number),)
 
 
+_NO_DATA = memoryview(b"")
+
+
 class _ManyWaysError(Exception):
     """There are more ways to read several bytes than are taken up at once."""
 
@@ -96,21 +100,20 @@ class Automaton:
     """States and tables of one grammar. All methods are safe between threads; a lock guards whatever makes something new."""
 
     def __init__(self, nodes: Nodes, options: CompileOptions) -> None:
-        self.lock = threading.RLock()
+        self.lock = RLock()
         self._max_threads = 2 * options.limits.max_alternatives
         self._states: dict[tuple[Thread, ...], State] = {}
         self._alone: dict[int, Alone] = {}  # those of a single thread, by its number
         self.plain = shared_lexemes()
-        self.arena = Arena()
-        self.storage = storage = tables.Storage(STORAGE)
+        self.arena = storage = tables.Storage(STORAGE, UNFILLED)
         self.tries = StringTries(storage)
         self.tries.table.add((0, 1, strings.NO_TAG, 0, 0))
         self.contents = shared_contents(options.spelling)
         self.locals = Locals(nodes, options, self.plain, self.tries, self.contents, storage)
-        self.cells = Cells(storage, self.arena)
-        self.threads = Threads(storage, self.arena)
+        self.cells = Cells(storage)
+        self.threads = Threads(storage)
         self._enter_tables()
-        self._data, self._data_at = memoryview(b""), 0
+        self._data, self._data_at = _NO_DATA, 0
         start = (self.locals.entry(self.locals.start), 0, 0, 0, self.locals.start, BOTTOM)
         self.initial = self._intern([start])
 
@@ -127,7 +130,8 @@ class Automaton:
     @property
     def num_states(self) -> int:
         """How many states, local states and cells there are: what a bound on memory counts."""
-        return len(self._states) + len(self.threads) + len(self.locals) + len(self.cells)
+        taken = self.arena.slots
+        return len(self._states) + taken[tables.THREADS_TAKEN] + len(self.locals) + taken[tables.CELLS_TAKEN]
 
     def step_token(self, state: State, token_id: int, shared: int) -> State | None:
         """The state of a single thread after a token of the vocabulary at `shared` (`vocabulary_tables`).
@@ -293,14 +297,14 @@ class Automaton:
     def _enter_tables(self) -> None:
         """Let kernels find the tables."""
         here, arena = self.locals, self.arena
-        self.plain.table.enter(arena, tables.PLAIN)
+        self.plain.table.lend(arena, tables.PLAIN)
         here.edge_rows.rows.enter(arena, tables.LOCAL_ROWS)
         here.info.enter(arena, tables.LOCALS)
         here.edge_rows.edges.enter(arena, tables.EDGES)
         here.tags.enter(arena, tables.TAG_ROWS)
         self.tries.table.enter(arena, tables.TRIES)
-        self.contents.table.enter(arena, tables.LANGUAGES)
-        self.contents.ranges.enter(arena, tables.RANGES)
+        self.contents.table.lend(arena, tables.LANGUAGES)
+        self.contents.ranges.lend(arena, tables.RANGES)
 
     def _chain(self, edge: int) -> list[int]:
         found = []

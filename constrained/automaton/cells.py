@@ -19,7 +19,6 @@ from constrained.automaton.tables import (
     PARENT,
     RETURN_LOCAL,
     SIBLING,
-    Arena,
     Counted,
     Storage,
 )
@@ -35,9 +34,9 @@ class Cells:
     `seen` are the free keys of those frames that have some.
     """
 
-    def __init__(self, storage: Storage, arena: Arena) -> None:
-        self.table = Counted(CELL_COLUMNS, 96, storage, arena, (CELLS, CELLS_TAKEN, NUM_CELLS))
-        self._machine = arena.address
+    def __init__(self, storage: Storage) -> None:
+        self.table = Counted(CELL_COLUMNS, 96, storage, (CELLS, CELLS_TAKEN, NUM_CELLS))
+        self._machine = storage.address
         self.seen: dict[int, frozenset[bytes]] = {}
         self._keyed: dict[tuple[int, int, frozenset[bytes]], int] = {}
         self.table.add((-1, -1, 0, -1, -1))

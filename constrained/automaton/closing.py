@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
-from functools import lru_cache
+from functools import cached_property, lru_cache
 
 from constrained.automaton import strings
 from constrained.automaton.automaton import Automaton, State, decode_content, item_value, key_content, open_string
@@ -30,7 +30,8 @@ from constrained.automaton.strings import step_content, step_string
 from constrained.automaton.threads import Thread
 from constrained.grammar import texts
 from constrained.grammar.members import ObjectPlan
-from constrained.grammar.shortest import Shortest, fresh
+from constrained.grammar.nodes import Nodes
+from constrained.grammar.shortest import Layout, Shortest, fresh
 
 # The shortest rest of a character in each state of `strings.UTF8`.
 _UTF8_REST = (b"", b"\x80", b"\x80\x80", b"\x80\x80\x80", b"\xa0\x80", b"\x80\x80", b"\x90\x80\x80", b"\x80\x80\x80")
@@ -45,11 +46,16 @@ def _by_length(text: bytes) -> tuple[int, bytes]:
 class Closings:
     """Closings of the states of one automaton, memoised on the states."""
 
-    def __init__(self, automaton: Automaton, shortest: Shortest) -> None:
+    def __init__(self, automaton: Automaton, nodes: Nodes, *, step: int | None = None) -> None:
+        """`step` as in `Layout`."""
         self._automaton = automaton
-        self._shortest = shortest
+        self._nodes, self._step = nodes, step
         # (length with the rest of the frame, text, local state behind it), by local state and trie node.
         self._named: dict[tuple[int, int], tuple[int, bytes, int] | None] = {}
+
+    @cached_property
+    def _shortest(self) -> Shortest:
+        return Shortest(self._nodes, Layout(self._step))
 
     def of(self, state: State, history: bytes | bytearray) -> bytes:
         """The shortest bytes after which the document may end; `history` led to `state`."""

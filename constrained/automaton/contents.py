@@ -30,7 +30,7 @@ from constrained.automaton.strings import (
     UNCOUNTED,
     UNKNOWN,
 )
-from constrained.automaton.tables import Int32, Table
+from constrained.automaton.tables import Int32, Shared
 from constrained.errors import FuelError
 from constrained.grammar.language import ANYTHING, Language, LanguageFuelError
 from constrained.grammar.language.charsets import Ranges
@@ -51,8 +51,8 @@ class Contents:
     """Languages by index, and the rows of their automata. Safe between threads; a row once filled stays as it is."""
 
     def __init__(self, *, permissive: bool = False) -> None:
-        self.table = Table(LANGUAGE_COLUMNS, 4)
-        self.ranges = Table(strings.RANGE_COLUMNS, 16)
+        self.table = Shared(LANGUAGE_COLUMNS, 4)
+        self.ranges = Shared(strings.RANGE_COLUMNS, 16)
         self.ranges.add((int(permissive), 0, 0))  # `strings.SPELLING`
         self.lock = threading.RLock()
         self._languages: list[Language | None] = []

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import threading
 
-from constrained.automaton.tables import BYTE_CLASS, NO, NUM_CLASSES, UNRESOLVED, VALUE, WHOLE, YES, Table
+from constrained.automaton.tables import BYTE_CLASS, NO, NUM_CLASSES, UNRESOLVED, VALUE, WHOLE, YES, Shared
 from constrained.grammar.numerals import Numeral
 from constrained.options import CompileOptions
 
@@ -53,7 +53,7 @@ class PlainLexemes:
     """Plain lexeme states by index; rows are filled by `resolve`. Safe between threads; a row once filled stays as it is."""
 
     def __init__(self) -> None:
-        self.table = Table(NUM_CLASSES, 1024)
+        self.table = Shared(NUM_CLASSES, 1024)
         self._keys: list[PlainKey] = []
         self._index: dict[PlainKey, int] = {}
         self._begins: dict[PlainKey, tuple[tuple[int, int], ...]] = {}

@@ -6,9 +6,11 @@ class 0 is every other byte, which leads nowhere outside strings. Column 0 of a 
 
 from __future__ import annotations
 
+import threading
 import weakref
 from array import array
 from collections.abc import Iterable, Sequence
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -116,31 +118,47 @@ class Arena:
         self.slots[slot] = number
 
 
-class Storage:
-    """Memory for the first rows of several tables, filled with -1, taken at once: most grammars need no more."""
+class Storage(Arena):
+    """An arena with the memory of a new automaton: `size` cells for the first rows of its tables, of -1, and `unfilled` ones.
 
-    def __init__(self, size: int) -> None:
-        block = np.full(size, -1, np.int32)
+    Most grammars need no more. All is taken at once, and filled by one copy: an automaton is made among cold caches.
+    """
+
+    def __init__(self, size: int, unfilled: int = 0) -> None:
+        blank = _blank(size)
+        stop = len(blank)
+        block = np.empty(stop + unfilled, np.int32)
         self._cells: memoryview[int] = memoryview(block)  # type: ignore[arg-type]  # numpy's stubs hide the buffer
-        self._at, self._taken = address(block), 0
+        self._cells[:stop] = blank
+        self._taken, self._stop = 2 * NUM_SLOTS, stop
+        self.slots = self._cells[: 2 * NUM_SLOTS].cast("B").cast("q")
+        self.address = address(block)
 
     def take(self, size: int) -> tuple[memoryview[int], int]:
         """So many cells, and their address, a multiple of eight; from elsewhere where they do not fit."""
-        first, stop = self._taken, self._taken + size + (size & 1)
-        if stop > len(self._cells):
-            block = np.full(size, -1, np.int32)
-            return _flat(block), address(block)
-        self._taken = stop
-        return self._cells[first : first + size], self._at + 4 * first
+        first = self._taken
+        after = first + size + (size & 1)
+        if after > self._stop:
+            return _blank_cells(size)
+        self._taken = after
+        return self._cells[first : first + size], self.address + 4 * first
+
+    def rest(self) -> tuple[memoryview[int], int]:
+        """The unfilled cells, and their address."""
+        return self._cells[self._stop :], self.address + 4 * self._stop
 
 
-class Unfilled:
-    """Memory for a table whose cells are all written before they are read."""
+@cache
+def _blank(size: int) -> memoryview[int]:
+    """What a storage holds at first."""
+    block = np.full(2 * NUM_SLOTS + size + (size & 1), -1, np.int32)
+    block[: 2 * NUM_SLOTS] = 0
+    return _flat(block)
 
-    def take(self, size: int) -> tuple[memoryview[int], int]:
-        """So many cells, and their address."""
-        block: Int32 = np.empty(size, np.int32)
-        return _flat(block), address(block)
+
+def _blank_cells(size: int) -> tuple[memoryview[int], int]:
+    block = np.full(size, -1, np.int32)
+    return _flat(block), address(block)
 
 
 class Table:
@@ -150,13 +168,16 @@ class Table:
     learn of each move. Former storage is kept: a kernel of another thread may still read it.
     """
 
-    def __init__(self, columns: int, capacity: int = 64, storage: Storage | Unfilled | None = None) -> None:
-        self.cells, self._at = (storage or Storage(columns * capacity)).take(columns * capacity)
-        self._array: Int32 | None = None
+    size = 0
+    _array: Int32 | None = None
+    _former: tuple[memoryview[int], ...] = ()
+    # Where the table is named: slots, which one, and which holds the number of rows (-1: none).
+    _named: tuple[tuple[memoryview[int], int, int], ...] = ()
+
+    def __init__(self, columns: int, capacity: int = 64, storage: Storage | None = None) -> None:
+        size = columns * capacity
+        self.cells, self._at = _blank_cells(size) if storage is None else storage.take(size)
         self.columns, self.capacity = columns, capacity
-        self.size = 0
-        self._former: list[memoryview[int]] = []
-        self._arenas: list[tuple[weakref.ref[Arena], int, int]] = []
 
     @property
     def array(self) -> Int32:
@@ -166,14 +187,21 @@ class Table:
         return self._array
 
     def enter(self, arena: Arena, slot: int, rows_slot: int = -1) -> None:
-        """Let a slot of an arena name this table, now and whenever it moves, and another hold its number of rows."""
-        self._arenas.append((weakref.ref(arena), slot, rows_slot))
-        self._tell(arena, slot, rows_slot)
+        """Let a slot of an arena name this table, now and whenever it moves, and another hold its number of rows.
 
-    def _tell(self, arena: Arena, slot: int, rows_slot: int) -> None:
-        arena.set(slot, self._at)
+        The table keeps the arena's memory.
+        """
+        slots = arena.slots
+        self._named += ((slots, slot, rows_slot),)
+        slots[slot] = self._at
         if rows_slot >= 0:
-            arena.set(rows_slot, self.capacity)
+            slots[rows_slot] = self.capacity
+
+    def _tell(self) -> None:
+        for slots, slot, rows_slot in self._named:
+            slots[slot] = self._at
+            if rows_slot >= 0:
+                slots[rows_slot] = self.capacity
 
     def reserve(self, extra: int) -> None:
         """Make room for `extra` more rows."""
@@ -181,13 +209,10 @@ class Table:
             grown = np.empty((max(2 * self.capacity, self.size + extra), self.columns), np.int32)
             grown[: self.capacity] = self.array  # the kernel may hold scratch rows past `size`
             grown[self.capacity :] = -1
-            self._former.append(self.cells)
+            self._former += (self.cells,)
             self._array, self.cells, self.capacity = grown, _flat(grown), len(grown)
             self._at = address(grown)
-            self._arenas = [entry for entry in self._arenas if entry[0]() is not None]
-            for reference, *slots in self._arenas:
-                if (arena := reference()) is not None:
-                    self._tell(arena, *slots)
+            self._tell()
 
     def clear(self, num_rows: int) -> None:
         """Have so many rows of -1 in place of those that there are."""
@@ -218,16 +243,44 @@ class Table:
         self.size += num_rows
 
 
+class Shared(Table):
+    """A table that outlives the automata which read it: it learns of arenas that come, and forgets those that went."""
+
+    def __init__(self, columns: int, capacity: int = 64) -> None:
+        super().__init__(columns, capacity)
+        self._lock = threading.Lock()
+        self._readers: list[tuple[weakref.ref[Arena], int]] = []
+        self._most_readers = 64
+
+    def lend(self, arena: Arena, slot: int) -> None:
+        """Let a slot of an arena name this table, now and, as long as there is the arena, whenever it moves."""
+        with self._lock:
+            self._readers.append((weakref.ref(arena), slot))
+            arena.slots[slot] = self._at
+            if len(self._readers) > self._most_readers:
+                self._readers = [reader for reader in self._readers if reader[0]() is not None]
+                self._most_readers = 64 + 2 * len(self._readers)
+
+    def _tell(self) -> None:
+        super()._tell()
+        with self._lock:
+            for reference, slot in self._readers:
+                if (arena := reference()) is not None:
+                    arena.slots[slot] = self._at
+
+
 class Counted(Table):
     """A table to which kernels add rows: an arena holds how many there are, beside where it is and how many fit in."""
 
     def __init__(
-        self, columns: int, capacity: int, storage: Storage | Unfilled, arena: Arena, slots: tuple[int, int, int]
+        self, columns: int, capacity: int, storage: Storage, slots: tuple[int, int, int], *, is_filled: bool = True
     ) -> None:
         at, self._taken, most = slots
-        self._counts = arena.slots
-        super().__init__(columns, capacity, storage)
-        self.enter(arena, at, most)
+        self._counts = counts = storage.slots
+        self.columns, self.capacity = columns, capacity
+        self.cells, self._at = storage.take(columns * capacity) if is_filled else storage.rest()
+        self._named = ((counts, at, most),)
+        counts[at], counts[most] = self._at, capacity
 
     @property
     def size(self) -> int:

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from constrained.automaton import row_kernels, tables, walk_items
-from constrained.automaton.automaton import Automaton, decode_content
+from constrained.automaton.automaton import UNFILLED, Automaton, decode_content
 from constrained.automaton.tables import (
     R_BASE,
     R_COUNT,
@@ -20,14 +20,13 @@ from constrained.automaton.tables import (
     ROW_COLUMNS,
     Counted,
     Table,
-    Unfilled,
 )
 from constrained.automaton.vocabulary_tables import VocabularyTables
 from constrained.tokens.rows import Bits, MaskRow, RowStore
 from constrained.tokens.trie import Trie
 
 Int32 = NDArray[np.int32]
-_FIRST, _FIRST_CHANGES = 64, 4096  # rows and changes that there is room for at first; both powers of two
+_FIRST = 64  # rows that there is room for at first; a power of two, as the number of changes is
 # A trie, a node of it, and the depth at which a key begins that ends there.
 WholeKey = tuple[Trie, int, int]
 
@@ -100,14 +99,12 @@ class Rows:
 
     def __init__(self, automaton: Automaton, shared: VocabularyTables, store: RowStore) -> None:
         self._automaton, self._shared, self._store = automaton, shared, store
-        self.machine = arena = automaton.arena
-        storage = automaton.storage
-        self._rows = Counted(2 * ROW_COLUMNS, _FIRST, storage, arena, (tables.ROWS, tables.ROWS_TAKEN, tables.MAX_ROWS))
+        self.machine = storage = automaton.arena
+        self._rows = Counted(2 * ROW_COLUMNS, _FIRST, storage, (tables.ROWS, tables.ROWS_TAKEN, tables.MAX_ROWS))
         self._index = Table(1, _FIRST, storage)
-        self._index.enter(arena, tables.ROW_INDEX)
-        self._changes = Counted(
-            2, _FIRST_CHANGES, Unfilled(), arena, (tables.CHANGES, tables.CHANGES_TAKEN, tables.MAX_CHANGES)
-        )
+        self._index.enter(storage, tables.ROW_INDEX)
+        slots = (tables.CHANGES, tables.CHANGES_TAKEN, tables.MAX_CHANGES)
+        self._changes = Counted(2, UNFILLED // 2, storage, slots, is_filled=False)
         self.words: dict[int, Bits | MaskRow] = {}
         self.notes: dict[int, Notes] = {}
         self._mask_rows: dict[int, MaskRow] = {}

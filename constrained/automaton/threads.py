@@ -28,7 +28,6 @@ from constrained.automaton.tables import (
     THREAD_INDEX,
     THREADS,
     THREADS_TAKEN,
-    Arena,
     Counted,
     Storage,
 )
@@ -44,11 +43,11 @@ _FIRST = 64
 class Threads:
     """The threads of one automaton that were met so far. The caller holds its lock."""
 
-    def __init__(self, storage: Storage, arena: Arena) -> None:
-        self._machine = arena.address
-        self.table = Counted(THREAD_COLUMNS, _FIRST, storage, arena, (THREADS, THREADS_TAKEN, MAX_THREADS))
+    def __init__(self, storage: Storage) -> None:
+        self._machine = storage.address
+        self.table = Counted(THREAD_COLUMNS, _FIRST, storage, (THREADS, THREADS_TAKEN, MAX_THREADS))
         self._index = tables.Table(1, 2 * _FIRST, storage)
-        self._index.enter(arena, THREAD_INDEX, INDEX_SIZE)
+        self._index.enter(storage, THREAD_INDEX, INDEX_SIZE)
 
     def number(self, thread: Thread) -> int:
         """The number of a thread."""

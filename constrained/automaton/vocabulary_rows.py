@@ -89,11 +89,17 @@ def _require_bytes(trie: Trie) -> None:
 
 
 _shared: weakref.WeakKeyDictionary[Vocabulary, VocabularyRows] = weakref.WeakKeyDictionary()
+# The vocabulary that was asked for last, with its rows: to find them in the dictionary touches more.
+_last: list[tuple[weakref.ref[Vocabulary], weakref.ref[VocabularyRows]]] = []
 
 
 def rows_of(vocabulary: Vocabulary) -> VocabularyRows:
     """The shared rows of a vocabulary, made when first asked for."""
+    for asked, rows in _last:
+        if asked() is vocabulary and (known := rows()) is not None:
+            return known
     found = _shared.get(vocabulary)
     if found is None:
         found = _shared.setdefault(vocabulary, VocabularyRows(vocabulary))
+    _last[:] = [(weakref.ref(vocabulary), weakref.ref(found))]
     return found
