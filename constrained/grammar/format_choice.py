@@ -26,7 +26,9 @@ class FormatChoice:
     def __init__(self, options: CompileOptions) -> None:
         self._asserts = options.formats == "assert"
         self._refuses_unknown = options.unknown_formats == "refuse"
-        self.custom = {name: _custom(name, source) for name, source in options.custom_formats.items()}
+        self.custom: dict[str, FormatLanguages] = {}
+        if options.custom_formats:
+            self.custom = {name: _custom(name, source) for name, source in options.custom_formats.items()}
 
     def find(self, name: Any, draft: int) -> FormatLanguages | None:
         """The strings of a format; None where it asserts nothing."""

@@ -9,9 +9,10 @@ depend on values are made while documents are generated.
 from __future__ import annotations
 
 import marshal
+from _thread import RLock
 from dataclasses import replace
 from math import inf
-from threading import RLock, get_ident
+from threading import get_ident
 from time import monotonic
 from typing import Any
 from weakref import proxy
@@ -97,7 +98,7 @@ class Nodes:
         if is_legal:
             self._not_empty.add(self.root)
         # A subschema may get two nodes: one below a plain one, one below what was measured.
-        num_nodes = plainness.num_subschemas + len(self._nodes) + len(self._unmeasured)
+        num_nodes = len(plainness.plain) + len(plainness.others) + len(self._nodes) + len(self._unmeasured)
         return is_legal and 2 * num_nodes <= self._limits.max_nodes
 
     def __getitem__(self, key: NodeKey) -> Node:

@@ -17,7 +17,7 @@ from typing import Any
 from constrained.grammar.dialects import draft_of
 from constrained.grammar.format_choice import FormatChoice
 from constrained.grammar.language import LanguageTimeError
-from constrained.grammar.plain_checks import asserts_only, questions
+from constrained.grammar.plain_checks import Questions, asserts_only, questions
 from constrained.grammar.plain_values import Step
 from constrained.grammar.resources import kind_below
 from constrained.grammar.schema import SchemaDocument, Subschema
@@ -31,22 +31,21 @@ FEWEST_DIGITS = 20  # of a whole number, which a proof counts on
 class Plainness:
     """Which subschemas of one document are plain: `plain`, by the identity of their contents, which the document keeps.
 
-    `named` are those of them that have a URI of their own.
+    `named` are those of them that have a URI of their own; `others` say of subschemas that were measured what came of it.
     """
 
     def __init__(self, document: SchemaDocument, options: CompileOptions, formats: FormatChoice) -> None:
-        root = document.root
+        dialect = document.root.place.dialect
         self.document = document
-        self.draft = root.draft
-        self._id_keyword = root.place.dialect.id_keyword
+        self.draft = dialect.draft
+        self._id_keyword = "id" if dialect.draft == 4 else "$id"
+        self._questions: dict[tuple[str, ...], Questions | None] = {}
         self.formats = formats
         self.plain: set[int] = set()
         self.named: set[int] = set()
         self.queue: list[Step] = []
-        self._is_open_to_proof = (
-            not root.place.dialect.without and not options.nullable and options.limits.max_digits >= FEWEST_DIGITS
-        )
-        self._others: dict[int, bool] = {}
+        self._is_open_to_proof = not dialect.without and not options.nullable and options.limits.max_digits >= FEWEST_DIGITS
+        self.others: dict[int, bool] = {}
         self._open: set[int] = set()
         self._targets: dict[str, Any] = {}
         self._measure: Callable[[Subschema], bool] | None = None
@@ -55,11 +54,6 @@ class Plainness:
     def asserts_only(self, contents: dict[str, Any], names: frozenset[str]) -> bool:
         """Whether no keyword but `names` asserts anything."""
         return asserts_only(tuple(contents), self.draft, names)
-
-    @property
-    def num_subschemas(self) -> int:
-        """How many subschemas were looked at."""
-        return len(self.plain) + len(self._others)
 
     def prove(self, measure: Callable[[Subschema], bool], deadline: float) -> bool:
         """Whether some value meets the root, and all that it leads to is legal.
@@ -106,13 +100,13 @@ class Plainness:
         contents = step[0]
         if contents is False:
             return False
-        known = self._others.get(id(contents))
+        known = self.others.get(id(contents))
         if known is None:
             measure = self._measure
             if measure is None:
                 return False
             self._measure = None
-            known = self._others[id(contents)] = measure(self._subschema(step))
+            known = self.others[id(contents)] = measure(self._subschema(step))
             self._measure = measure
         return known
 
@@ -122,23 +116,31 @@ class Plainness:
         name = id(contents)
         if name in self.plain or contents is True:
             return True
-        asked = questions(tuple(contents), self.draft) if type(contents) is dict else None
-        if asked is None or (asked.may_be_named and step[1] is not None and not self._may_be_named(contents)):
+        if type(contents) is not dict:
             return False
-        if asked.goes_down:
+        names = tuple(contents)
+        asked = self._questions.get(names)
+        if asked is None:
+            asked = self._questions[names] = questions(names, self.draft)
+            if asked is None:
+                return False
+        if (self._id_keyword in contents or "$schema" in contents) and step[1] is not None and not self._may_be_named(contents):
+            return False
+        checks, goes_down = asked
+        if not goes_down:
+            for check in checks:
+                if not check(self, contents, step):
+                    return False
+        else:
             open_ = self._open
-            if name in self._others or name in open_ or len(open_) > MAX_DEPTH:
+            if name in self.others or name in open_ or len(open_) > MAX_DEPTH:
                 return False
             open_.add(name)
-            for check in asked.checks:
+            for check in checks:
                 if not check(self, contents, step):
                     open_.discard(name)
                     return False
             open_.discard(name)
-        else:
-            for check in asked.checks:
-                if not check(self, contents, step):
-                    return False
         self.plain.add(name)
         return True
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import lru_cache
 from math import ceil, floor, isfinite
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from constrained.grammar import keywords, plain_patterns, plain_unions
 from constrained.grammar.formats import FORMATS
@@ -247,32 +247,45 @@ def _asserting(draft: int) -> frozenset[str]:
     return frozenset(name for table in tables for name, rule in table if rule.since <= draft <= rule.until)
 
 
-class Questions(NamedTuple):
-    """What to ask of a subschema; whether that looks at others too, and whether it may have a dialect or a URI of its own."""
-
-    checks: tuple[Check, ...]
-    goes_down: bool
-    may_be_named: bool
+# What to ask of a subschema; whether that looks at others too.
+Questions = tuple[list[Check], bool]
 
 
-@lru_cache(maxsize=4096)  # schemas use few sets of keywords
+@lru_cache(maxsize=8)
+def _asked(draft: int) -> dict[str, Check | None]:
+    """What to ask of a subschema that has a keyword, by its name; None where it is never plain. Others assert nothing."""
+    return {name: _CHECKS.get(name) for name in _asserting(draft) if name != "additionalItems"}
+
+
 def questions(names: tuple[str, ...], draft: int) -> Questions | None:
-    """What to ask of a subschema that has these names; None where one of them is never plain."""
-    if set(map(type, names)) - _NAMES:
-        return None
-    may_be_named = "$schema" in names or ("id" if draft == 4 else "$id") in names
-    if draft <= 7 and "$ref" in names:
-        return Questions((plain_unions.ref,), True, may_be_named)
-    asserting = _asserting(draft)
-    found = [_CHECKS.get(name) for name in names if name in asserting and name != "additionalItems"]
-    if None in found:
-        return None
-    checks = tuple(dict.fromkeys(check for check in found if check is not None))
-    return Questions(checks, not _ALONE.issuperset(checks), may_be_named)
+    """What to ask of a subschema that has these names; None where one of them is no string, or never plain.
+
+    Schemas come with ever new sets of keywords, so this is quick rather than remembered from one to the next.
+    """
+    if draft <= 7 and "$ref" in names:  # which alone counts
+        return _REFERENCE if set(map(type, names)) == _NAMES else None
+    asked, found = _asked(draft), []
+    for name in names:
+        check = asked.get(name, _silent)
+        if check is None:
+            return None
+        if check is _silent:
+            if type(name) is not str:
+                return None
+        elif check not in found:
+            found.append(check)
+    return found, not _ALONE.issuperset(found)
+
+
+def _silent(proof: Plainness, contents: dict[str, Any], step: Step) -> bool:
+    """Of a keyword that asserts nothing."""
+    return True
+
+
+_REFERENCE: Questions = [plain_unions.ref], True
 
 
 @lru_cache(maxsize=4096)
 def asserts_only(names: tuple[str, ...], draft: int, allowed: frozenset[str]) -> bool:
     """Whether of the names in a subschema none but those allowed asserts anything."""
-    asserting = _asserting(draft)
-    return all(name in allowed or name not in asserting for name in names)
+    return allowed.issuperset(_asserting(draft).intersection(names))

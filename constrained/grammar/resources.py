@@ -61,7 +61,7 @@ def root_of(schema: Any) -> Place | None:
     if draft is None:
         return None
     dialect = _DIALECTS[draft]
-    base = schema.get(dialect.id_keyword, "")
+    base = schema.get("id" if draft == 4 else "$id", "")
     return Place("", schema, base, dialect) if type(base) is str and "#" not in base else None
 
 

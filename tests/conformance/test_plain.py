@@ -99,6 +99,15 @@ def test_the_official_suite(draft: str, shared_data: Path) -> None:
         assert_agree({"properties": {"a": schema}, "required": ["a"], "$schema": DRAFTS[draft][0]})
 
 
+@pytest.mark.parametrize("draft", DRAFTS)
+@pytest.mark.parametrize("member", [{"type": "string", 1: 2}, {"$ref": "#/properties/b", 1: 2}, {"x": 1, None: 2}])
+def test_names_that_are_no_strings(draft: str, member: Any) -> None:
+    schema = {"$schema": DRAFTS[draft][0], "properties": {"a": member, "b": {"type": "string"}}}
+    assert_agree(schema)
+    _, refusal = compiled(schema, CompileOptions(limits=PATIENT), lazily=True)
+    assert refusal[:2] == (SchemaError, "/properties/a")
+
+
 @pytest.mark.parametrize("seed", range(8))
 def test_schemas_at_random(seed: int) -> None:
     pick = random.Random(seed)

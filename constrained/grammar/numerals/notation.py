@@ -19,7 +19,8 @@ class Notation:
     def of(cls, options: CompileOptions) -> Notation:
         """The notation that a compile asks for."""
         limits = options.limits
-        return cls(options.spelling == "permissive", limits.max_digits, limits.max_exponent_digits)
+        name = options.spelling == "permissive", limits.max_digits, limits.max_exponent_digits
+        return DEFAULT if name == _DEFAULT else cls(*name)
 
     @property
     def max_exponent(self) -> int:
@@ -28,3 +29,4 @@ class Notation:
 
 
 DEFAULT = Notation()
+_DEFAULT = False, DEFAULT.max_digits, DEFAULT.max_exponent_digits
