@@ -115,7 +115,7 @@ class Automaton:
         self._enter_tables()
         self._data, self._data_at = _NO_DATA, 0
         start = (self.locals.entry(self.locals.start), 0, 0, 0, self.locals.start, BOTTOM)
-        self.initial = self._intern([start])
+        self.initial: State = self._add_alone(self.threads.number(start))
 
     def __del__(self) -> None:
         """States lead to each other in circles. To wait for the garbage collector would be to stop some later generation."""
