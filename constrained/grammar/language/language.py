@@ -143,6 +143,11 @@ class Language:
         return outlook.most_missing(self._term)
 
     @property
+    def missing_inside(self) -> int | None:
+        """The same wherever one stands behind a first character."""
+        return outlook.missing_inside(self._term)
+
+    @property
     def is_finite(self) -> bool:
         return explore.is_finite(self._term)
 

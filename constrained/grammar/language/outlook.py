@@ -40,7 +40,9 @@ def _find_run(term: Term, depth: int) -> Run:
         ranges = _single(term.body)
         if ranges:
             return Run(ranges, term.high, inf, tight=not isinstance(term.body, Or))
-        return _run(term.body, depth + 1)._replace(missing=inf, tight=False)
+        own = _run(term.body, depth + 1)._replace(missing=inf, tight=False)
+        ranges, count = _round(term.body)
+        return max(own, Run(ranges, count * term.high, inf), key=_worth) if ranges else own
     if isinstance(term, Concat):
         return _run_of_parts(term, depth) if term.tail.exact or term.tail.is_empty is False else NO_RUN
     if isinstance(term, Or):
@@ -48,6 +50,24 @@ def _find_run(term: Term, depth: int) -> Run:
     if isinstance(term, And):
         return _run_of_all(term, depth)
     return _run_beside([term.body]) if isinstance(term, Not) else NO_RUN
+
+
+def _round(term: Term) -> tuple[Ranges, int]:
+    """Characters, and a count: `term` holds all strings of so many of them. No characters where none are seen."""
+    if isinstance(term, Chars):
+        return term.ranges, 1
+    if isinstance(term, Values):
+        return (charsets.of_chars(term.strings), 1) if len(term.strings) == 1 == len(term.strings[0]) else ((), 0)
+    if isinstance(term, Repeat):
+        ranges, count = _round(term.body)
+        return ranges, count * max(term.low, 1)
+    if isinstance(term, Or):
+        return max(map(_round, term.members), key=lambda found: charsets.size(found[0]))
+    parts = [_round(part) for part in _parts(term) if not part.nullable] if isinstance(term, Concat) else []
+    ranges = parts[0][0] if parts else ()
+    for own, _ in parts[1:]:
+        ranges = charsets.intersect(ranges, own)
+    return ranges, sum(count for _, count in parts)
 
 
 def _run_of_parts(term: Concat, depth: int) -> Run:
@@ -70,6 +90,13 @@ def _run_of_parts(term: Concat, depth: int) -> Run:
 
 def _first(term: Term) -> Ranges:
     """Characters among which are all that strings of `term` begin with."""
+    known = term.first
+    if known is None:
+        known = term.first = _find_first(term)
+    return known
+
+
+def _find_first(term: Term) -> Ranges:
     if isinstance(term, Chars):
         return term.ranges
     if isinstance(term, Values):
@@ -79,9 +106,11 @@ def _first(term: Term) -> Ranges:
     if isinstance(term, Concat):
         if term.contextual:
             return charsets.ALPHABET
+        if not term.head.nullable:
+            return _first(term.head)
         parts = _parts(term)
         stop = next((at for at, part in enumerate(parts) if not part.nullable), len(parts) - 1)
-        return charsets.normalise(span for part in parts[: stop + 1] for span in _first(part))
+        return charsets.normalise([span for part in parts[: stop + 1] for span in _first(part)])
     if isinstance(term, Or):
         return charsets.normalise(span for member in term.members for span in _first(member))
     return charsets.ALPHABET
@@ -263,13 +292,29 @@ def _find_characters(term: Term) -> Ranges:
     if isinstance(term, Repeat):
         return characters(term.body)
     if isinstance(term, Concat):
-        return _united(_parts(term))
+        return _characters_of_parts(term)
     if isinstance(term, Or):
         return _united(term.members)
     ranges = charsets.ALPHABET
     for member in term.members if isinstance(term, And) else ():
         ranges = charsets.intersect(ranges, characters(member))
     return ranges
+
+
+def _characters_of_parts(term: Concat) -> Ranges:
+    """From the last part to the first: the tail of one place is that of others too. Iterative: a chain may be long."""
+    pending: list[Concat] = []
+    tail: Term = term
+    while isinstance(tail, Concat) and tail.characters is None:
+        pending.append(tail)
+        tail = tail.tail
+    found = characters(tail)
+    for one in reversed(pending):
+        own = characters(one.head)
+        if own != found and charsets.intersect(own, found) != own:
+            found = charsets.normalise([*own, *found])
+        one.characters = found
+    return found
 
 
 def _united(terms: Iterable[Term]) -> Ranges:
@@ -305,17 +350,29 @@ def _most_missing(term: Term) -> int:
 
 
 def _find_most_missing(term: Term) -> int:
+    if isinstance(term, Or):
+        return max(map(_most_missing, term.members))
+    return max(int(term.min_len), _missing_inside(term))
+
+
+def missing_inside(term: Term) -> int | None:
+    """The same wherever one stands behind a first character."""
+    return _missing_inside(term) if term.exact else most_missing(term)
+
+
+def _missing_inside(term: Term) -> int:
     if isinstance(term, Values):
-        return int(term.max_len)
+        return max(int(term.max_len) - 1, 0)
     if isinstance(term, Repeat):
-        return _most_missing(term.body) + max(term.low - 1, 0) * int(term.body.min_len)
+        return _missing_inside(term.body) + max(term.low - 1, 0) * int(term.body.min_len)
     if isinstance(term, Concat):
+        first, *others = _parts(term)
         behind, most = 0, 0
-        for part in reversed(_parts(term)):
+        for part in reversed(others):
             most = max(_most_missing(part) + behind, most)
             behind += int(part.min_len)
-        return most
-    return max(map(_most_missing, term.members)) if isinstance(term, Or) else 1
+        return max(_missing_inside(first) + behind, most)
+    return max(map(_missing_inside, term.members)) if isinstance(term, Or) else 0
 
 
 def _parts(term: Term) -> list[Term]:

@@ -48,6 +48,7 @@ class Term:
         "characters",
         "contextual",
         "exact",
+        "first",
         "is_empty",
         "language",
         "max_len",
@@ -79,6 +80,7 @@ class Term:
         self.is_empty: bool | None = None
         self.shortest_len: int | None = None
         self.run: Run | None = None
+        self.first: Ranges | None = None
         self.characters: Ranges | None = None
         self.most_missing: int | None = None
         self.language: Any = None
