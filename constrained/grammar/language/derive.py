@@ -6,6 +6,8 @@ from bisect import bisect_right
 from collections.abc import Callable, Iterable
 from functools import partial
 from itertools import groupby, pairwise
+from math import inf
+from operator import itemgetter
 
 from constrained.grammar.language import charsets
 from constrained.grammar.language.boolean import complement, intersection, union
@@ -68,7 +70,7 @@ def _moves(term: Term) -> Moves:
     if isinstance(term, Concat):
         return _concat_moves(term)
     if isinstance(term, Repeat):
-        rest = repeat(term.body, max(term.low - 1, 0), term.high - 1)
+        rest = _rest(term)
         return _mapped(moves(term.body), lambda after: concat(after, rest))
     if isinstance(term, Or):
         return _sweep([moves(member) for member in term.members], union)
@@ -80,6 +82,11 @@ def _moves(term: Term) -> Moves:
         return moves(term.tail) if accepts_empty(term.before) else ()
     assert isinstance(term, Loop)
     return moves(open_loop(term))
+
+
+def _rest(term: Repeat) -> Term:
+    """What is left of a repetition behind its first round."""
+    return term if term.low == 0 and term.high == inf else repeat(term.body, max(term.low - 1, 0), term.high - 1)
 
 
 def _moves_of_all(term: And) -> Moves:
@@ -119,19 +126,38 @@ def _concat_moves(term: Concat) -> Moves:
     parts: list[Moves] = []
     rest: Term = term
     while isinstance(rest, Concat):
-        parts.append(_moves_before(rest.head, rest.tail))
+        parts.append(_moves_of_head(rest))
         if not rest.head.nullable:
             break
         rest = rest.tail
     else:
         parts.append(moves(rest))
-    return _sweep(parts, union) if len(parts) > 1 else parts[0]
+    if len(parts) == 1:
+        return parts[0]
+    return _side_by_side(parts) or _sweep(parts, union)
 
 
-def _moves_before(head: Term, tail: Term) -> Moves:
-    if not tail.contextual:
-        return _mapped(moves(head), lambda after: concat(after, tail))
-    return _sweep_pairs(moves(head), shifts(tail), concat)
+def _moves_of_head(term: Concat) -> Moves:
+    """The steps into the head alone; most heads are characters, or repeat some, and lead to one place."""
+    head, tail = term.head, term.tail
+    if tail.contextual:
+        return _sweep_pairs(moves(head), shifts(tail), concat)
+    if isinstance(head, Chars):
+        return tuple([(low, high, tail) for low, high in head.ranges])
+    if isinstance(head, Repeat) and isinstance(head.body, Chars):
+        rest = _rest(head)
+        after = term if rest is head else concat(rest, tail)
+        return tuple([(low, high, after) for low, high in head.body.ranges])
+    return _mapped(moves(head), lambda after: concat(after, tail))
+
+
+def _side_by_side(parts: list[Moves]) -> Moves | None:
+    """The ranges of all parts, where no two of them meet."""
+    found = sorted([move for part in parts for move in part], key=_low)
+    return None if any(one[1] >= other[0] for one, other in pairwise(found)) else _merged(found)
+
+
+_low = itemgetter(0)
 
 
 def shifts(term: Term) -> Moves:

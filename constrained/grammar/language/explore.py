@@ -35,7 +35,7 @@ def state_limit(num_states: int) -> Iterator[None]:
 
 def live_moves(term: Term) -> Moves:
     """The steps whose derivative is not empty."""
-    return tuple(move for move in moves(term) if not is_empty(move[2]))
+    return tuple([move for move in moves(term) if move[2].is_empty is False or not is_empty(move[2])])
 
 
 def is_empty(term: Term) -> bool:

@@ -82,7 +82,9 @@ class Language:
         Ascending and disjoint, no surrogates; characters that lead to no string are left out. Raises `LanguageFuelError`.
         """
         if self._steps is None:
-            self._steps = tuple((low, high, Language(after)) for low, high, after in explore.live_moves(self._term))
+            live = explore.live_moves(self._term)
+            known = {after: Language(after) for after in dict.fromkeys([after for _, _, after in live])}
+            self._steps = tuple([(low, high, known[after]) for low, high, after in live])
         return self._steps
 
     def contains(self, text: str) -> bool:

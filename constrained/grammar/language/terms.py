@@ -12,7 +12,7 @@ import threading
 from collections.abc import Callable
 from math import inf
 from typing import Any, NamedTuple, TypeVar
-from weakref import WeakValueDictionary
+from weakref import ReferenceType, WeakValueDictionary
 
 from constrained.grammar.language.charsets import Ranges
 
@@ -204,6 +204,8 @@ class Not(Term):
 
 _T = TypeVar("_T", bound=Term)
 _table: WeakValueDictionary[tuple[Any, ...], Any] = WeakValueDictionary()
+# The weak references that the table holds: to ask them takes half the time of asking the table.
+_terms: dict[tuple[Any, ...], ReferenceType[Any]] = vars(_table)["data"]
 _uids = itertools.count()
 
 
@@ -213,7 +215,8 @@ def interned(kind: Callable[..., _T], key: tuple[Any, ...], *fields: Any) -> _T:
     Keys name other terms by their uid, never by reference: the table must not keep terms alive.
     """
     full_key = (kind, *key)
-    found: _T | None = _table.get(full_key)
+    known = _terms.get(full_key)
+    found: _T | None = None if known is None else known()
     if found is None:
         with _lock:
             found = _table.get(full_key)
