@@ -11,6 +11,7 @@ import threading
 from bisect import bisect_left, bisect_right
 from collections import OrderedDict
 from functools import lru_cache
+from itertools import accumulate, pairwise
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,7 +20,7 @@ from constrained.automaton import strings
 from constrained.automaton.strings import LOOP_WORDS
 from constrained.grammar.language.charsets import Ranges
 from constrained.tokens.jit import kernel
-from constrained.tokens.rows import Words
+from constrained.tokens.rows import Words, set_bits
 
 FIRST_LEAD = 0xC0
 ENDLESS = 1 << 20
@@ -30,7 +31,7 @@ LONG = 16
 # Code points by the number of bytes that UTF-8 takes: the first, the last, the first byte without its part of the code
 # point, and how many bits the other bytes hold.
 _WIDTHS = ((0x80, 0x7FF, 0xC0, 6), (0x800, 0xFFFF, 0xE0, 12), (0x10000, 0x10FFFF, 0xF0, 18))
-# The characters of each first byte, with its bit.
+# The characters of each first byte, with its bit: the last of one comes right before the first of the next.
 _LEADS = sorted(
     (
         max(least, part << shift),
@@ -40,7 +41,10 @@ _LEADS = sorted(
     for least, most, lead, shift in _WIDTHS
     for part in range(least >> shift, (most >> shift) + 1)
 )
-_BEYOND_ASCII = sum(bit for _, _, bit in _LEADS)
+_FIRSTS, _LASTS = [first for first, _, _ in _LEADS], [last for _, last, _ in _LEADS]
+# The bits of so many first bytes.
+_BITS = [0, *accumulate(bit for _, _, bit in _LEADS)]
+_BEYOND_ASCII = _BITS[-1]
 QUOTE_OR_BACKSLASH = 1 << strings.QUOTE | 1 << strings.BACKSLASH
 # ASCII that a string may hold as it is; all that text is made of; what no string holds as it is.
 PLAIN = (1 << 0x80) - (1 << 0x20) - QUOTE_OR_BACKSLASH
@@ -52,12 +56,12 @@ NEVER = ~(TEXT | QUOTE_OR_BACKSLASH) & ((1 << 32 * LOOP_WORDS) - 1)
 def all_of(ranges: Ranges) -> int:
     """Of the characters of text, those in `ranges`; of first bytes, those whose characters all are."""
     found = _ascii(ranges)
-    for low, high in ranges:
-        if high >= 0x80:
-            for _, most, bit in _LEADS[bisect_left(_LEADS, (low, 0, 0)) :]:
-                if most > high:
-                    break
-                found |= bit
+    for low, high in reversed(ranges):
+        if high < 0x80:
+            break
+        first, stop = bisect_left(_FIRSTS, low), bisect_right(_LASTS, high)
+        if first < stop:
+            found |= _BITS[stop] - _BITS[first]
     return found
 
 
@@ -65,12 +69,10 @@ def all_of(ranges: Ranges) -> int:
 def some_of(ranges: Ranges) -> int:
     """Of the characters of text, those in `ranges`; of first bytes, those of which some character is."""
     found = _ascii(ranges)
-    if ranges and ranges[-1][1] >= 0x80:
-        for least, most, bit in _LEADS:
-            at = bisect_right(ranges, (most, most)) - 1
-            # Ranges are ascending: the last that begins at or before `most` reaches furthest.
-            if (at >= 0 and ranges[at][1] >= least) or (at + 1 < len(ranges) and ranges[at + 1][0] <= most):
-                found |= bit
+    for low, high in reversed(ranges):
+        if high < 0x80:
+            break
+        found |= _BITS[bisect_right(_FIRSTS, high)] & ~_BITS[bisect_left(_LASTS, low)]
     return found
 
 
@@ -93,17 +95,15 @@ def _between(low: str, high: str) -> int:
 
 # Kinds of characters: a token that holds one of some kind need not be looked at for a set that has none of it.
 _LETTERS = _between("a", "z"), _between("A", "Z")
-_KINDS = (*_LETTERS, _between("0", "9"), 1 << ord(" "), _BEYOND_ASCII)
-_OTHER = PLAIN & ~sum(_KINDS)
-_MIXTURES = [
-    [kind for at, kind in enumerate((*_KINDS, _OTHER)) if mixture >> at & 1] for mixture in range(1 << (len(_KINDS) + 1))
-]
+_ALONE = (*_LETTERS, _between("0", "9"), *(1 << ord(char) for char in " _-."), _BEYOND_ASCII)
+_KINDS = (*_ALONE, PLAIN & ~sum(_ALONE))
+_BEYOND = _ALONE.index(_BEYOND_ASCII)
 
 
 def _kinds_of(held: NDArray[np.uint64]) -> NDArray[np.int64]:
-    """Of each set uint64 [n, LOOP_WORDS / 2] which kinds are in it, as an index of `_MIXTURES`."""
+    """Of each set uint64 [n, LOOP_WORDS / 2] which kinds are in it: a bit for each of `_KINDS`."""
     found = np.zeros(len(held), np.int64)
-    for at, kind in enumerate((*_KINDS, _OTHER)):
+    for at, kind in enumerate(_KINDS):
         found |= np.int64(1 << at) * (held & words(kind).view(np.uint64)).any(axis=1)
     return found
 
@@ -121,16 +121,17 @@ class TextTokens:
         order = np.lexsort((lengths[tokens], kinds))
         self._tokens, self._held = tokens[order].astype(np.int32), np.ascontiguousarray(held[tokens[order]])
         self._max_len = int(lengths.max(initial=0))
-        # Tokens of each mixture of kinds, the shortest first.
-        firsts = np.searchsorted(kinds[order], np.arange(len(_MIXTURES) + 1)).tolist()
+        # Tokens of each mixture of kinds (`_kinds_of`), the shortest first.
+        firsts = np.searchsorted(kinds[order], np.arange((1 << len(_KINDS)) + 1)).tolist()
         self._parts = [
-            (bits, first, lengths[self._tokens[first:stop]])
-            for bits, first, stop in zip(_MIXTURES, firsts[:-1], firsts[1:], strict=True)
+            (mixture, first, lengths[self._tokens[first:stop]])
+            for mixture, (first, stop) in enumerate(pairwise(firsts))
             if first < stop
         ]
         long = tokens[lengths[tokens] > LONG]
         self._long = lengths[long], held[long]
         self._num_words = num_words
+        self._whole = self._common_unions()
         self._rows: OrderedDict[tuple[int, int], Words] = OrderedDict()
         self._lock = threading.Lock()
 
@@ -146,15 +147,41 @@ class TextTokens:
         with self._lock:
             found = self._rows.get(key)
             if found is None:
-                found = self._rows[key] = np.zeros(self._num_words, np.uint32)
-                limits = words(bits).view(np.uint64)
-                for kinds, first, lengths in self._parts:
-                    if all(kind & bits for kind in kinds):
-                        stop = first + int(np.searchsorted(lengths, key[1], side="right"))
-                        _collect(self._tokens, self._held, first, stop, limits, found)
+                found = self._rows[key] = self._find(*key)
                 if len(self._rows) > MAX_ROWS:
                     self._rows.popitem(last=False)
             return found
+
+    def _find(self, bits: int, max_len: int) -> Words:
+        whole = sum(1 << at for at, kind in enumerate(_KINDS) if kind & bits == kind)
+        some = sum(1 << at for at, kind in enumerate(_KINDS) if kind & bits)
+        found = np.zeros(self._num_words, np.uint32) if max_len < self._max_len else self._of_kinds(whole).copy()
+        limits = words(bits).view(np.uint64)
+        for mixture, first, lengths in self._parts:
+            if not mixture & ~some and (mixture & ~whole or max_len < self._max_len):
+                stop = first + int(np.searchsorted(lengths, max_len, side="right"))
+                _collect(self._tokens, self._held, first, stop, limits, found)
+        return found
+
+    def _of_kinds(self, kinds: int) -> Words:
+        """The tokens that hold none but characters of some kinds: most sets have whole kinds, and few more."""
+        found = self._whole.get(kinds)
+        if found is None:
+            found = self._whole[kinds] = self._union(kinds)
+        return found
+
+    def _union(self, kinds: int) -> Words:
+        found = np.zeros(self._num_words, np.uint32)
+        for mixture, first, lengths in self._parts:
+            if not mixture & ~kinds:
+                set_bits(found, self._tokens[first : first + len(lengths)])
+        return found
+
+    def _common_unions(self) -> dict[int, Words]:
+        """Those that patterns ask for most: of letters and digits, with any of the kinds of one character, or beyond ASCII."""
+        letters, signs = (1, 2, 3, 4, 5, 6, 7), range(0, 1 << _BEYOND, 8)
+        found = [kinds | more for kinds in letters for more in signs] + [7 | more | 1 << _BEYOND for more in signs]
+        return {kinds: self._union(kinds) for kinds in found}
 
 
 @kernel
