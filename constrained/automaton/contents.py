@@ -8,6 +8,7 @@ grammars share. The rows themselves are shared by all grammars of a process (`sh
 from __future__ import annotations
 
 import threading
+from array import array
 from collections.abc import Callable
 from functools import lru_cache
 from math import inf
@@ -23,6 +24,7 @@ from constrained.automaton.strings import (
     ENDS,
     LANGUAGE_COLUMNS,
     LOOP_0,
+    LOOP_WORDS,
     RANGE_FIRST,
     RANGE_STOP,
     RUN,
@@ -39,10 +41,17 @@ from constrained.options import Spelling
 # Code points by the number of bytes that UTF-8 takes: the first, the last, and the leading bits of the first byte.
 _WIDTHS = ((0x80, 0x7FF, 0xC0), (0x800, 0xFFFF, 0xE0), (0x10000, 0x10FFFF, 0xF0))
 
+# Bytes inside a character, but for its first.
+FIRST_INSIDE = 0x80
+_TAILS = slice(BYTE_0 + FIRST_INSIDE, BYTE_0 + FIRST_LEAD)
+_NO_RUN = array("i", bytes(4 * (BYTE_0 - RUN)))
+
 _T = TypeVar("_T")
 # (least, most, lex): code points, or what is left of them, that lead to a place.
 Span = tuple[int, int, int]
 
+# Where the characters beyond ASCII lead to more places, the rows behind their first bytes are made one by one.
+MANY_PLACES = 4
 # Rows of about a kilobyte after which new grammars begin a new table.
 MAX_ROWS = 32_768
 
@@ -85,9 +94,10 @@ class Contents:
             self._behind[index] = set()
         ranges, count, _ = self.run(index)
         if count > 0:
-            row = self.table.array[index]
-            row[RUN] = count
-            row[LOOP_0:BYTE_0] = characters.words(characters.all_of(ranges))
+            place = index * LANGUAGE_COLUMNS
+            self.table.cells[place + RUN] = count
+            words = characters.all_of(ranges).to_bytes(4 * LOOP_WORDS, "little")
+            self.table.cells[place + LOOP_0 : place + BYTE_0] = array("i", words)
         return index
 
     def run(self, index: int) -> tuple[Ranges, int, bool]:
@@ -96,15 +106,18 @@ class Contents:
         Where lengths are counted it must be known how many more will be missing then (`most_missing`).
         """
         language = self._languages[index]
-        if language is None or (index in self._behind and language.run.missing == inf):
+        if language is None:
             return (), 0, False
-        return language.run.characters, int(min(language.run.max_len, ENDLESS)), language.run.tight
+        ranges, count, missing, tight = language.run
+        if missing == inf and index in self._behind:
+            return (), 0, False
+        return ranges, int(count) if count < ENDLESS else ENDLESS, tight
 
     def _add(self, language: Language | None, needed: int) -> int:
         index = self.table.add()
-        row = self.table.array[index]
-        row[RUN:BYTE_0] = 0
-        row[SHORTEST] = needed
+        place = index * LANGUAGE_COLUMNS
+        self.table.cells[place + RUN : place + BYTE_0] = _NO_RUN
+        self.table.cells[place + SHORTEST] = needed
         self._languages.append(language)
         return index
 
@@ -141,7 +154,7 @@ class Contents:
 
     def is_unknown(self, index: int) -> bool:
         """Whether a row is still empty."""
-        return bool(self.table.array[index, ENDS] == UNKNOWN)
+        return self.table.cells[index * LANGUAGE_COLUMNS + ENDS] == UNKNOWN
 
     def resolve(self, index: int) -> None:
         """Fill the row of a language. Raises `FuelError` where its automaton grows too large."""
@@ -152,28 +165,33 @@ class Contents:
 
     def _fill(self, index: int, language: Language) -> None:
         counted = self.needed(strings.DFA | index) < UNCOUNTED
-        spans = [(low, high, self.lex(after, counted=counted)) for low, high, after in _searched(language.steps)]
+        steps = _searched(language.steps)
+        lexes = {after: self.lex(after, counted=counted) for after in dict.fromkeys([after for _, _, after in steps])}
+        spans = [(low, high, lexes[after]) for low, high, after in steps]
         if index in self._behind:
-            self._behind[index] = {lex & strings.INDEX for _, _, lex in spans if lex >= strings.DFA}
+            self._behind[index] = {lex & strings.INDEX for lex in lexes.values() if lex >= strings.DFA}
         first = self.ranges.size
-        self.ranges.extend([number for low, high, lex in spans for number in (low, high, self.needed(lex) + 1)])
-        row = self.table.array[index]
-        row[BEGINS], row[RANGE_FIRST], row[RANGE_STOP] = 1, first, self.ranges.size
+        rooms = {lex: self.needed(lex) + 1 for lex in lexes.values()}
+        self.ranges.extend([number for low, high, lex in spans for number in (low, high, rooms[lex])])
+        if spans and spans[-1][1] >= 0x80:
+            leads = self._leads_of(tuple([(max(low, 0x80), high, lex) for low, high, lex in spans if high >= 0x80]))
+            self.table.array[index, BYTE_0 + FIRST_LEAD :] = leads
+        cells, place = self.table.cells, index * LANGUAGE_COLUMNS  # the table may have moved
         for low, high, lex in spans:
             if low < 0x80:
-                row[BYTE_0 + low : BYTE_0 + min(high, 0x7F) + 1] = lex
-        if spans and spans[-1][1] >= 0x80:
-            leads = self._leads_of(tuple((max(low, 0x80), high, lex) for low, high, lex in spans if high >= 0x80))
-            self.table.array[index, BYTE_0 + FIRST_LEAD :] = leads  # the table may have moved
-        self.table.array[index, ENDS] = int(language.accepts_empty)
+                stop = min(high, 0x7F) + 1
+                cells[place + BYTE_0 + low : place + BYTE_0 + stop] = array("i", [lex]) * (stop - low)
+        cells[place + BEGINS], cells[place + RANGE_FIRST], cells[place + RANGE_STOP] = 1, first, self.ranges.size
+        cells[place + ENDS] = int(language.accepts_empty)
 
     def _leads_of(self, spans: tuple[Span, ...]) -> Int32:
         """The places behind the first bytes, from `FIRST_LEAD` on, of characters beyond ASCII."""
         found = self._leads.get(spans)
         if found is None:
-            lexes = {lex for _, _, lex in spans}
-            if len(lexes) == 1:
-                found = self._leads_to(lexes.pop(), _shaped(tuple((low, high) for low, high, _ in spans)))
+            places = {lex: at for at, lex in enumerate(dict.fromkeys([lex for _, _, lex in spans]))}
+            if len(places) <= MANY_PLACES:
+                shape = _shaped(tuple([(low, high, places[lex]) for low, high, lex in spans]))
+                found = self._leads_to(list(places), shape)
             else:
                 found = self._new_leads(spans)
             self._leads[spans] = found
@@ -187,15 +205,18 @@ class Contents:
                 found[first - FIRST_LEAD : last - FIRST_LEAD + 1] = lex
         return found
 
-    def _leads_to(self, lex: int, shape: _Shape) -> Int32:
-        """The places behind the first bytes of characters that all lead to one place."""
+    def _leads_to(self, lexes: list[int], shape: _Shape) -> Int32:
+        """The places behind the first bytes of characters of a shape that lead to some places."""
         first, count = self.table.size, len(shape.rows)
         self.table.reserve(count)
         rows = self.table.array[first : first + count]
-        places = np.array([lex, *range(strings.DFA | first, (strings.DFA | first) + count), -1], np.int32)
-        rows[:, BYTE_0:] = places[shape.rows]
-        rows[:, RUN:BYTE_0] = rows[:, [ENDS, BEGINS]] = 0
-        rows[:, SHORTEST] = min(self.needed(lex) + 1, UNCOUNTED)
+        places = np.array([*lexes, *range(strings.DFA | first, (strings.DFA | first) + count), -1], np.int32)
+        rows[:, _TAILS] = places[shape.rows]
+        rows[:, RUN:BYTE_0] = rows[:, ENDS : BEGINS + 1] = 0
+        needed = [min(self.needed(lex) + 1, UNCOUNTED) for lex in lexes]
+        rows[:, SHORTEST] = (
+            needed[0] if len(set(needed)) == 1 else [min(needed[at] for at in behind) for behind in shape.behind]
+        )
         self.table.size += count
         self._languages += [None] * count
         found: Int32 = places[shape.leads]
@@ -235,24 +256,33 @@ class Contents:
 
 
 class _Shape(NamedTuple):
-    """How the bytes of characters beyond ASCII lead to one place.
+    """How the bytes of characters beyond ASCII lead to n places.
 
-    `leads` int32 [64], of the first bytes from `FIRST_LEAD` on, and `rows` int32 [n, 256], of places inside a character: 0 for
-    the place behind it, i + 1 for the place of row i, -1 for none.
+    `leads` int32 [64], of the first bytes from `FIRST_LEAD` on, and `rows` int32 [m, 64], of bytes from `FIRST_INSIDE` on at
+    places inside a character: i for place i behind it, n + i for the place of row i, -1 for none. `behind`: of each row, which
+    of the n places are behind it.
     """
 
     leads: Int32
     rows: Int32
+    behind: list[list[int]]
 
 
 @lru_cache(maxsize=256)  # classes of characters are few
-def _shaped(ranges: Ranges) -> _Shape:
-    """The shape of one set of characters."""
-    apart = Contents()
-    apart._add(None, 0)
-    parts = apart._new_leads(tuple((low, high, strings.DFA) for low, high in ranges)), apart.table.array[1:, BYTE_0:]
-    leads, rows = (np.where(part < 0, -1, part & strings.INDEX) for part in parts)
-    return _Shape(leads, rows[: apart.table.size - 1])
+def _shaped(spans: tuple[Span, ...]) -> _Shape:
+    """The shape of characters that lead to places, which are numbered from 0 on."""
+    apart, count = Contents(), max(place for _, _, place in spans) + 1
+    for _ in range(count):
+        apart._add(None, 0)
+    leads = apart._new_leads(tuple((low, high, strings.DFA | place) for low, high, place in spans))
+    leads, rows = (
+        np.where(part < 0, -1, part & strings.INDEX) for part in (leads, apart.table.array[count : apart.table.size, _TAILS])
+    )
+    behind = list[list[int]]()
+    for row in rows:  # a row leads to rows before it
+        after = set(row[row >= 0].tolist())
+        behind.append(sorted({place for at in after for place in ([at] if at < count else behind[at - count])}))
+    return _Shape(leads, rows, behind)
 
 
 def _searched(question: Callable[[], _T]) -> _T:
