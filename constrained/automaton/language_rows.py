@@ -5,26 +5,23 @@ from __future__ import annotations
 import threading
 from bisect import bisect_right
 from collections import OrderedDict
-from collections.abc import Callable
 from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
 
-from constrained.automaton import characters, language_scans, strings
+from constrained.automaton import language_scans, strings
 from constrained.automaton.characters import LONG
 from constrained.automaton.contents import Contents
 from constrained.automaton.scanned_tokens import ScannedTokens
+from constrained.automaton.scanner import Scanner
 from constrained.automaton.string_rows import StringRows
 from constrained.automaton.walking import Onto
 from constrained.grammar.language import ANYTHING, Language
-from constrained.grammar.language.charsets import Ranges
-from constrained.tokens.rows import RowStore, Words, clear_bits, set_bits
+from constrained.tokens.rows import RowStore, clear_bits, set_bits
 
 Int32 = NDArray[np.int32]
 MAX_ROWS = 2048
-# Sets of fewer characters, and shorter runs, are walked: their tokens are few.
-FEW, SHORT = 24, 4
 # So many strings that a language leaves out are taken out of its row one by one.
 MAX_STRINGS = 64
 
@@ -33,11 +30,13 @@ MAX_STRINGS = 64
 class Place:
     """The row of a place where any number of characters may come, and those of less room than `reach` (0: not known yet).
 
-    `long` are the lengths of its tokens of more than `LONG` characters, ascending.
+    `missing`: so many characters are enough to end a string behind any of its tokens. `long` are the lengths of its tokens of
+    more than `LONG` characters, ascending.
     """
 
     free: Onto
     reach: int = 0
+    missing: int = 0
     long: list[int] = field(default_factory=list)
     limited: dict[int, Onto] = field(default_factory=dict)
 
@@ -46,18 +45,11 @@ class LanguageRows:
     """Rows of the places between the characters of languages over one vocabulary; bounded and safe between threads."""
 
     def __init__(self, tokens: ScannedTokens, num_words: int, free: StringRows, store: RowStore) -> None:
-        self._tokens, self._store = tokens, store
-        self._stack = np.zeros((tokens.trie.max_depth + 2, 4), np.int32)
-        self._items, self._pending = np.zeros((1024, 3), np.int32), np.zeros((1024, 3), np.int32)
+        self._tokens, self._store, self._num_words = tokens, store, num_words
+        self._scanner = Scanner(tokens, num_words, free, store)
         self._places: OrderedDict[tuple[Contents, int], Place] = OrderedDict()
         self._strings = free
         self._lock = threading.RLock()
-        place = free.place(strings.FREE, 0)
-        self._free = (np.zeros(num_words, np.uint32), np.zeros(num_words, np.uint32))
-        set_bits(self._free[0], place.inside)
-        set_bits(self._free[1], place.exit_tokens)
-        self._bare = np.zeros(num_words, np.uint32)
-        set_bits(self._bare, place.suffixes.ids[: place.suffixes.first[1]])
 
     def row(self, contents: Contents, lex: int) -> Onto:
         """The tokens that stay inside from a place, or end with the quote; and those that may close the string.
@@ -72,7 +64,10 @@ class LanguageRows:
         if place.reach == 0:
             with contents.lock:
                 place.long = self._long_lengths(place)
-                place.reach = self._strings.max_len + contents.most_missing(lex)
+                language, most = contents.language(lex & strings.INDEX), contents.most_missing(lex)
+                inside = None if language is None else language.missing_inside
+                place.missing = most if inside is None else min(most, inside)
+                place.reach = self._strings.max_len + most
         return place.reach
 
     def room(self, contents: Contents, lex: int, room: int) -> int:
@@ -114,15 +109,16 @@ class LanguageRows:
 
     def _limit(self, contents: Contents, lex: int, place: Place, room: int) -> Onto:
         """The free row without the tokens that are too long, or behind which there is no room for the rest."""
-        bare, num_words = self._bare.view(np.int32), len(self._bare)
+        bare, num_words = self._scanner.bare, self._num_words
         closing, inside = self._store.take(num_words), self._store.take(num_words)
         np.bitwise_and(place.free.under.words, self._free_row(room).under.words, out=closing)
         np.bitwise_and(closing, bare, out=inside)
-        sure = room - (place.reach - self._strings.max_len)
+        sure = room - place.missing
         if sure >= 0:
             inside |= place.free.base.words & self._free_row(sure).base.words & ~bare
         words = inside.view(np.uint32)
-        set_bits(words, self._fitting(contents, lex, place, max(sure, -1), room))
+        if place.missing:
+            set_bits(words, self._fitting(contents, lex, place, max(sure, -1), room))
         return Onto(self._store.bits(words), self._store.bits(closing.view(np.uint32)))
 
     def _free_row(self, room: int) -> Onto:
@@ -161,12 +157,7 @@ class LanguageRows:
             parts = language.apart_from_strings()
             if parts is not None and len(parts[1]) <= MAX_STRINGS:
                 return self._without(self._core_row(contents, parts[0]), parts[1])
-            inside = self._store.take(len(self._bare)).view(np.uint32)
-            closing = self._store.zeros(len(self._bare))
-            known = self._take_known(language, *contents.run(lex & strings.INDEX), inside)
-            self._walk(contents, lex, known, inside, closing)
-        inside |= closing & self._bare
-        return Onto(self._store.bits(inside), self._store.bits(closing))
+            return self._scanner.scan(contents, lex, language)
 
     def _core_row(self, contents: Contents, core: Language) -> Onto:
         if core is ANYTHING:
@@ -175,56 +166,13 @@ class LanguageRows:
 
     def _without(self, core: Onto, texts: tuple[str, ...]) -> Onto:
         """The row of a language without some strings, where whatever begins one of them begins others too."""
-        inside, closing = (self._store.take(len(self._bare)).view(np.uint32) for _ in range(2))
+        inside, closing = (self._store.take(self._num_words).view(np.uint32) for _ in range(2))
         inside[:], closing[:] = core.base.words.view(np.uint32), core.under.words.view(np.uint32)
         for text in texts:
             tokens = self._strings.spelled(text.encode())
             clear_bits(closing, tokens)
             clear_bits(inside, tokens)
         return Onto(self._store.bits(inside), self._store.bits(closing))
-
-    def _take_known(self, language: Language, ranges: Ranges, max_len: int, tight: bool, inside: Words) -> Int32:
-        """Set the tokens of text of which is seen at once that they stay inside a string: `language_scans.scan_language`."""
-        bits = characters.all_of(ranges)
-        if ranges and ranges[-1][1] >= 0x80:
-            tight = False  # bytes are no characters
-        elif LONG <= max_len < characters.ENDLESS and not tight:
-            tight = not self._tokens.text.some_of_length(bits, max_len + 1, language.max_len)
-        if bits.bit_count() < FEW or (max_len < SHORT and not tight):
-            bits, max_len, tight = 0, 0, False
-            inside.fill(0)
-        else:
-            inside[:] = self._tokens.text.row(bits, max_len)
-        never = characters.TEXT & ~characters.some_of(language.characters)
-        passed = bits | never | characters.NEVER | characters.QUOTE_OR_BACKSLASH
-        return np.concatenate([characters.words(bits), characters.words(passed), np.array([max_len, tight], np.int32)])
-
-    def _walk(self, contents: Contents, lex: int, known: Int32, inside: Words, closing: Words) -> None:
-        """Take the tokens that stay inside and those that end at the quote."""
-        trie, ends = self._tokens.trie, self._tokens.ends
-        walks: tuple[tuple[int, Callable[[int], int]], ...] = (
-            (1, lambda count: language_scans.scan_language(
-                self._items, count, self._pending, self._stack, trie.edge_first, trie.edge_byte, trie.edge_node, trie.end,
-                trie.depth, trie.first, trie.ids, self._tokens.below, contents.table.array, self._free[0], known, inside,
-            )),
-            (0, lambda count: language_scans.scan_ends(
-                self._items, count, self._pending, self._stack, ends.edge_first, ends.edge_byte, ends.edge_node, ends.end,
-                ends.first, ends.ids, _NO_TRIES, contents.table.array, contents.ranges.array, *self._free, inside, closing,
-            )),
-        )  # fmt: skip
-        for on, walk in walks:
-            contents.resolve(lex & strings.INDEX)
-            self._items[0] = 0, lex, on
-            count = 1
-            while (count := walk(count)) != 0:
-                self._items, self._pending = self._pending, self._items
-                if count < 0:  # they are too many: begin again
-                    size = 2 * len(self._items)
-                    self._items, self._pending = np.empty((size, 3), np.int32), np.empty((size, 3), np.int32)
-                    self._items[0] = 0, lex, on
-                    count = 1
-                for missing in set(self._items[:count, 1].tolist()):
-                    contents.resolve(missing & strings.INDEX)
 
 
 _NO_TRIES = np.zeros((1, 5), np.int32)

@@ -9,9 +9,21 @@ import numpy as np
 
 from constrained.automaton import strings
 from constrained.automaton.strings import ALIVE, INDEX, step_string
-from constrained.tokens.jit import kernel, unowned
+from constrained.automaton.tables import T_EDGE_BYTE, T_EDGE_FIRST, T_EDGE_NODE, T_END, T_FIRST, T_IDS
+from constrained.tokens.jit import int32_array, int32_table, int64_array, kernel, uint8_array, unowned
+from constrained.tokens.rows import hashed
 
 HEIGHT = strings.LOOP_WORDS  # the column of `bytes_below` behind its sets
+# Columns of the table of nodes (`ScannedTokens.nodes`), which lie in the order of the edges that lead to them: the byte; the
+# node's own edges; the strings that begin there, of which the first end there; how deep it is, and what is below it.
+N_BYTE, N_EDGES, N_EDGES_STOP, N_FIRST, N_OWN, N_STOP, N_DEPTH, N_HEIGHT, N_BELOW = range(9)
+NODE_COLUMNS = N_BELOW + strings.LOOP_WORDS
+# Slots of what scans read and write: the nodes and the strings' names; the trie of tokens with a quote or a
+# backslash; the rows of a free string, and of tokens that end with the quote; the memory of a walk; what is known
+# before it; the rows that are made, and how many words they have.
+S_NODES, S_IDS, S_ENDS, S_FREE_INSIDE, S_FREE_CLOSING, S_BARE, S_STACK = range(7)
+S_ITEMS, S_PENDING, S_MAX_ITEMS, S_KNOWN, S_INSIDE, S_CLOSING, S_NUM_WORDS, S_SECRET, S_NO_TRIES, NUM_SCAN_SLOTS = range(7, 17)
+ITEM_COLUMNS = 4
 
 
 @kernel
@@ -35,104 +47,107 @@ def try_tokens(start, lex, room, tokens, flat, starts, tries, dfa, ranges, fits)
 
 
 @kernel
-def scan_language(  # type: ignore[no-untyped-def]  # numba
-    items, num_items, pending, stack, edge_first, edge_byte, edge_node, end, depth, first, ids, below,
-    dfa, free_inside, known, inside,
-):  # fmt: skip
-    """Take the tokens of text that stay inside a string of a language: those of a trie below each item (node, lex, known).
+def scan_language(arena, num_items, dfa):  # type: ignore[no-untyped-def]  # numba
+    """Take the tokens of text that stay inside a string of a language: those below each item (edges, their end, lex, known).
 
-    `known` int32 [2 * LOOP_WORDS + 2] says what `inside` uint32 [num_words] holds already: all tokens of certain characters,
-    of at most so many bytes; which characters are no matter, since they lead nowhere from any place behind such
-    characters; and whether tokens of more such characters lead nowhere either. An item is `known` where only such characters
-    lead to it. Where the language has become "anything", tokens are as for a free string. Items that meet an empty row are
-    left in `pending`; returns how many, or -1 if they are too many.
+    `S_KNOWN` int32 [2 * LOOP_WORDS + 2] says what `S_INSIDE` holds already: all tokens of certain characters, of at most so
+    many bytes; which characters are no matter, since they lead nowhere from any place behind such characters; and whether
+    tokens of more such characters lead nowhere either. An item is `known` where only such characters lead to it. Where the
+    language has become "anything", tokens are as for a free string. Items that meet an empty row are left in `S_PENDING`;
+    returns how many, or -1 if they are too many.
     """
-    items, pending, stack = unowned(items), unowned(pending), unowned(stack)
-    edge_first, edge_byte, edge_node, end = unowned(edge_first), unowned(edge_byte), unowned(edge_node), unowned(end)
-    depth, first, ids, below, dfa = unowned(depth), unowned(first), unowned(ids), unowned(below), unowned(dfa)
-    free_inside, known, inside = unowned(free_inside), unowned(known), unowned(inside)
+    slots, dfa = int64_array(arena), unowned(dfa)
+    nodes, ids = int32_table(slots[S_NODES], NODE_COLUMNS), int32_array(slots[S_IDS])
+    items, pending = int32_table(slots[S_ITEMS], ITEM_COLUMNS), int32_table(slots[S_PENDING], ITEM_COLUMNS)
+    stack, known = int32_table(slots[S_STACK], ITEM_COLUMNS), int32_array(slots[S_KNOWN])
+    inside, free_inside = int32_array(slots[S_INSIDE]), int32_array(slots[S_FREE_INSIDE])
     max_len, is_tight, num_pending = known[2 * strings.LOOP_WORDS], known[2 * strings.LOOP_WORDS + 1], 0
     while num_items > 0:
         num_items -= 1
-        level, node = 0, items[num_items, 0]
-        stack[0, 0], stack[0, 1] = edge_first[node], edge_first[node + 1]
-        stack[0, 2], stack[0, 3] = items[num_items, 1] & INDEX, items[num_items, 2]
+        level = 0
+        for column in range(ITEM_COLUMNS):
+            stack[0, column] = items[num_items, column]
         while level >= 0:
             edge = stack[level, 0]
             if edge == stack[level, 1]:
                 level -= 1
                 continue
             stack[level, 0] = edge + 1
-            code = edge_byte[edge]
-            after = dfa[stack[level, 2], strings.BYTE_0 + code]
+            code, on = nodes[edge, N_BYTE], stack[level, 3]
+            after = dfa[stack[level, 2] & INDEX, strings.BYTE_0 + code]
             if after < 0 or code < 0x20 or code == strings.QUOTE or code == strings.BACKSLASH:
                 continue
-            child, on = edge_node[edge], stack[level, 3]
             if after == strings.FREE:
-                for i in range(first[child], first[end[child]]):
-                    inside[ids[i] >> 5] |= free_inside[ids[i] >> 5] & (np.uint32(1) << np.uint32(ids[i] & 31))
+                for i in range(nodes[edge, N_FIRST], nodes[edge, N_STOP]):
+                    inside[ids[i] >> 5] |= free_inside[ids[i] >> 5] & np.int32(1 << (ids[i] & 31))
                 continue
             if on != 0 and (code < 0x80 or code >= 0xC0):
                 bit = code if code < 0x80 else 128 + code - 0xC0
                 on = (known[bit >> 5] >> (bit & 31)) & 1
             if on != 0:
-                rest = max_len - depth[child]
+                rest = max_len - nodes[edge, N_DEPTH]
                 if rest < 0:
                     on = 0
-                elif is_tight != 0 or below[child, HEIGHT] <= rest:
+                elif is_tight != 0 or nodes[edge, N_HEIGHT] <= rest:
                     left = 0
                     for part in range(strings.LOOP_WORDS):
-                        left |= below[child, part] & ~known[strings.LOOP_WORDS + part]
+                        left |= nodes[edge, N_BELOW + part] & ~known[strings.LOOP_WORDS + part]
                     if left == 0:
                         continue
             index = after & INDEX
             if on == 0:
-                stop = first[child + 1]
-                if below[child, HEIGHT] <= dfa[index, strings.RUN]:
+                stop = nodes[edge, N_OWN]
+                if nodes[edge, N_HEIGHT] <= dfa[index, strings.RUN]:
                     left = 0
                     for part in range(strings.LOOP_WORDS):
-                        left |= below[child, part] & ~dfa[index, strings.LOOP_0 + part]
+                        left |= nodes[edge, N_BELOW + part] & ~dfa[index, strings.LOOP_0 + part]
                     # Where whatever is below leads on, nothing below need be looked at.
                     if left == 0:
-                        stop = first[end[child]]
-                for i in range(first[child], stop):
-                    inside[ids[i] >> 5] |= np.uint32(1) << np.uint32(ids[i] & 31)
-                if stop == first[end[child]]:
+                        stop = nodes[edge, N_STOP]
+                for i in range(nodes[edge, N_FIRST], stop):
+                    inside[ids[i] >> 5] |= np.int32(1 << (ids[i] & 31))
+                if stop == nodes[edge, N_STOP]:
                     continue
-            if edge_first[child] == edge_first[child + 1]:
+            if nodes[edge, N_EDGES] == nodes[edge, N_EDGES_STOP]:
                 continue
             if dfa[index, strings.ENDS] == strings.UNKNOWN:
-                if num_pending == len(pending):
+                if num_pending == slots[S_MAX_ITEMS]:
                     return -1
-                pending[num_pending, 0], pending[num_pending, 1], pending[num_pending, 2] = child, after, on
+                pending[num_pending, 0], pending[num_pending, 1] = nodes[edge, N_EDGES], nodes[edge, N_EDGES_STOP]
+                pending[num_pending, 2], pending[num_pending, 3] = after, on
                 num_pending += 1
                 continue
             level += 1
-            stack[level, 0], stack[level, 1] = edge_first[child], edge_first[child + 1]
-            stack[level, 2], stack[level, 3] = index, on
+            stack[level, 0], stack[level, 1] = nodes[edge, N_EDGES], nodes[edge, N_EDGES_STOP]
+            stack[level, 2], stack[level, 3] = after, on
     return num_pending
 
 
 @kernel
-def scan_ends(  # type: ignore[no-untyped-def]  # numba
-    items, num_items, pending, stack, edge_first, edge_byte, edge_node, end, first, ids,
-    tries, dfa, ranges, free_inside, free_closing, inside, closing,
-):  # fmt: skip
-    """The same for tokens with a quote or a backslash, below each item (node, lex, escape), without what is known before.
+def scan_ends(arena, num_items, dfa, ranges):  # type: ignore[no-untyped-def]  # numba
+    """The same for tokens with a quote or a backslash, below each item (edges, their end, lex, escape), without what is known.
 
-    Tokens that end the string at its quote go into `closing` uint32 [num_words].
+    Tokens that end the string at its quote go into `S_CLOSING`.
     """
-    items, pending, stack = unowned(items), unowned(pending), unowned(stack)
-    edge_first, edge_byte, edge_node, end = unowned(edge_first), unowned(edge_byte), unowned(edge_node), unowned(end)
-    first, ids, tries, dfa, ranges = unowned(first), unowned(ids), unowned(tries), unowned(dfa), unowned(ranges)
-    free_inside, free_closing = unowned(free_inside), unowned(free_closing)
-    inside, closing = unowned(inside), unowned(closing)
+    slots, dfa, ranges = int64_array(arena), unowned(dfa), unowned(ranges)
+    trie = int64_array(slots[S_ENDS])
+    edge_first, edge_byte = int32_array(trie[T_EDGE_FIRST]), uint8_array(trie[T_EDGE_BYTE])
+    edge_node, end = int32_array(trie[T_EDGE_NODE]), int32_array(trie[T_END])
+    first, ids = int32_array(trie[T_FIRST]), int32_array(trie[T_IDS])
+    tries = int32_table(slots[S_NO_TRIES], strings.TRIE_COLUMNS)
+    items, pending = int32_table(slots[S_ITEMS], ITEM_COLUMNS), int32_table(slots[S_PENDING], ITEM_COLUMNS)
+    stack, inside, closing = (
+        int32_table(slots[S_STACK], ITEM_COLUMNS),
+        int32_array(slots[S_INSIDE]),
+        int32_array(slots[S_CLOSING]),
+    )
+    free_inside, free_closing = int32_array(slots[S_FREE_INSIDE]), int32_array(slots[S_FREE_CLOSING])
     num_pending = 0
     while num_items > 0:
         num_items -= 1
-        level, node = 0, items[num_items, 0]
-        stack[0, 0], stack[0, 1] = edge_first[node], edge_first[node + 1]
-        stack[0, 2], stack[0, 3] = items[num_items, 1], items[num_items, 2]
+        level = 0
+        for column in range(ITEM_COLUMNS):
+            stack[0, column] = items[num_items, column]
         while level >= 0:
             edge = stack[level, 0]
             if edge == stack[level, 1]:
@@ -144,7 +159,7 @@ def scan_ends(  # type: ignore[no-untyped-def]  # numba
             if between and code == strings.QUOTE and dfa[lex & INDEX, strings.BEGINS] != 0:
                 if dfa[lex & INDEX, strings.ENDS] == 1:
                     for i in range(first[child], first[end[child]]):
-                        closing[ids[i] >> 5] |= np.uint32(1) << np.uint32(ids[i] & 31)
+                        closing[ids[i] >> 5] |= np.int32(1 << (ids[i] & 31))
                 continue
             if between and code != strings.BACKSLASH:
                 lex = dfa[lex & INDEX, strings.BYTE_0 + code] if code >= 0x20 else -1
@@ -156,25 +171,42 @@ def scan_ends(  # type: ignore[no-untyped-def]  # numba
                 continue
             if esc == 0 and lex == strings.FREE:
                 for i in range(first[child], first[end[child]]):
-                    word, bit = ids[i] >> 5, np.uint32(1) << np.uint32(ids[i] & 31)
+                    word, bit = ids[i] >> 5, np.int32(1 << (ids[i] & 31))
                     inside[word] |= free_inside[word] & bit
                     closing[word] |= free_closing[word] & bit
                 continue
             for i in range(first[child], first[child + 1]):
-                inside[ids[i] >> 5] |= np.uint32(1) << np.uint32(ids[i] & 31)
+                inside[ids[i] >> 5] |= np.int32(1 << (ids[i] & 31))
             if edge_first[child] == edge_first[child + 1]:
                 continue
             if lex >= strings.DFA and dfa[lex & INDEX, strings.ENDS] == strings.UNKNOWN:
-                if num_pending == len(pending):
+                if num_pending == slots[S_MAX_ITEMS]:
                     return -1
-                pending[num_pending, 0], pending[num_pending, 1], pending[num_pending, 2] = child, lex, esc
+                pending[num_pending, 0], pending[num_pending, 1] = edge_first[child], edge_first[child + 1]
+                pending[num_pending, 2], pending[num_pending, 3] = lex, esc
                 num_pending += 1
                 continue
             level += 1
-            stack[level, 0], stack[level, 1], stack[level, 2], stack[level, 3] = (
-                edge_first[child], edge_first[child + 1], lex, esc,
-            )  # fmt: skip
+            stack[level, 0], stack[level, 1] = edge_first[child], edge_first[child + 1]
+            stack[level, 2], stack[level, 3] = lex, esc
     return num_pending
+
+
+@kernel
+def end_scan(arena):  # type: ignore[no-untyped-def]  # numba
+    """Let `S_INSIDE` have the tokens of `S_CLOSING` that end with the quote; the digests of both (`rows.digest_of`)."""
+    slots = int64_array(arena)
+    inside, closing, bare = int32_array(slots[S_INSIDE]), int32_array(slots[S_CLOSING]), int32_array(slots[S_BARE])
+    secret, first, second, third, fourth = slots[S_SECRET], np.uint64(0), np.uint64(0), np.uint64(0), np.uint64(0)
+    for at in range(slots[S_NUM_WORDS]):
+        inside[at] |= closing[at] & bare[at]
+        one, two = hashed(at, inside[at], secret)
+        three, four = hashed(at, closing[at], secret)
+        first += one
+        second += two
+        third += three
+        fourth += four
+    return np.int64(first), np.int64(second), np.int64(third), np.int64(fourth)
 
 
 @kernel
