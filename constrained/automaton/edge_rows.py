@@ -23,7 +23,17 @@ from constrained.automaton.tables import (
 # (kind, lex, need, room, local, return), as in the edge table; `Edges` come with the byte that each reads.
 Edge = tuple[int, int, int, int, int, int]
 Edges = Iterable[tuple[int, Edge]]
+# Edges that rows of many grammars have, each with the classes of the bytes that it reads.
+SharedEdges = tuple[tuple[Edge, tuple[int, ...]], ...]
 CLOSES: Edge = (POP, -1, 0, 0, -1, -1)
+
+
+def shared(edges: Edges) -> SharedEdges:
+    """Edges that are to be those of many rows, no two of them for one byte."""
+    found: dict[Edge, list[int]] = {}
+    for byte, edge in edges:
+        found.setdefault(edge, []).append(CLASS_OF_BYTE[byte])
+    return tuple((edge, tuple(classes)) for edge, classes in found.items())
 
 
 class EdgeRows:
@@ -36,11 +46,17 @@ class EdgeRows:
         self._alone: dict[Edge, int] = {}
         self._closes = self._alone[CLOSES] = self.edges.add((*CLOSES, -1))
 
-    def add(self, edges: Edges) -> int:
-        """A new row."""
+    def add(self, edges: Edges, shared: SharedEdges = ()) -> int:
+        """A new row; its `shared` edges read no byte that another edge reads."""
         edges = list(edges)  # which may make other rows
         row = self.rows.add()
         first, cells, alone = row * NUM_CLASSES, self.rows.cells, self._alone
+        for edge, classes in shared:
+            found = alone.get(edge)
+            if found is None:
+                found = alone[edge] = self.edges.add((*edge, -1))
+            for klass in classes:
+                cells[first + klass] = found
         for byte, edge in edges:
             place = first + CLASS_OF_BYTE[byte]
             before = cells[place]

@@ -9,8 +9,10 @@ from __future__ import annotations
 
 import threading
 
+from constrained.automaton.edge_rows import SharedEdges
 from constrained.automaton.tables import BYTE_CLASS, NO, NUM_CLASSES, UNRESOLVED, VALUE, WHOLE, YES, Shared
-from constrained.grammar.numerals import Numeral
+from constrained.grammar.leaves import Leaf
+from constrained.grammar.numerals import Notation, Numeral
 from constrained.options import CompileOptions
 
 # Blanks of a gap in the flexible layout; characters of a gap in the permissive spelling.
@@ -58,8 +60,8 @@ class PlainLexemes:
         self._index: dict[PlainKey, int] = {}
         self._begins: dict[PlainKey, tuple[tuple[int, int], ...]] = {}
         self._lock = threading.RLock()
-        # Edges of values that ask for a scalar type alone, by its name and the notation (`Locals`).
-        self.bare_edges: dict[tuple[str, object], tuple[tuple[int, tuple[int, int, int, int, int, int]], ...]] = {}
+        # Edges into the numbers and literals of leaves, by the notation (`Locals`).
+        self.leaf_edges: dict[Notation, dict[Leaf, SharedEdges]] = {}
         self.resolve(self.index(literal(b"")))  # `ENDED`: the end of every literal is known wherever one is read
 
     def index(self, key: PlainKey) -> int:

@@ -29,6 +29,7 @@ class Listed:
     def __init__(self, plan: ObjectPlan, plan_index: int, first: int) -> None:
         self._plan, self.plan_index, self.first = plan, plan_index, first
         self._num_each = len(plan.names) + 1
+        self.first_value = first + VALUE * self._num_each
         self.has_free = plan.alive[FREE_TAG]
 
     def __len__(self) -> int:
@@ -50,10 +51,9 @@ class Listed:
             return ObjectColon(self.plan_index, number, Progress(number - 1 if number else past), 0)
         return Value(self._plan.node(number), self.first + NEXT * self._num_each + past, 0)
 
-    def node(self, index: int) -> NodeKey | None:
-        """What the value must meet that comes at a local state; None where a key comes."""
-        kind, number = divmod(index - self.first, self._num_each)
-        return self._plan.node(number) if kind == VALUE else None
+    def node(self, index: int) -> NodeKey:
+        """What the value must meet that comes at a local state, one from `first_value` on."""
+        return self._plan.node(index - self.first_value)
 
     @cached_property
     def alive(self) -> tuple[int, ...]:

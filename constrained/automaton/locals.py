@@ -15,7 +15,7 @@ from dataclasses import replace
 
 from constrained.automaton import lexemes, strings
 from constrained.automaton.contents import Contents
-from constrained.automaton.edge_rows import CLOSES, Edge, EdgeRows, Edges
+from constrained.automaton.edge_rows import CLOSES, Edge, EdgeRows, Edges, SharedEdges, shared
 from constrained.automaton.frames import (
     ArrayItem,
     ArrayNext,
@@ -53,6 +53,7 @@ from constrained.automaton.tables import (
     Table,
 )
 from constrained.grammar.items import ArrayPlan, Repeat
+from constrained.grammar.leaves import MAX_LEAVES, Leaf
 from constrained.grammar.members import ObjectPlan
 from constrained.grammar.nodes import Node, Nodes
 from constrained.grammar.numerals import numeral, spellings
@@ -92,8 +93,8 @@ class Locals:
         self._listed: list[Listed] = []
         self._listed_from: list[int] = []
         self._rows: dict[tuple[NodeKey, int], int] = {}
-        self._bare_rows: dict[tuple[str, int], int] = {}
-        self._leaf_rows: dict[tuple[object, ...], tuple[int, Node]] = {}
+        self._leaf_rows: dict[tuple[Leaf, int], int] = {}
+        self._leaf_edges = plain.leaf_edges.setdefault(nodes.notation, {})
         self._frames: tuple[int, ...] | None = None
         self.plans: list[ObjectPlan] = []
         self.array_plans: list[ArrayPlan] = []
@@ -191,41 +192,39 @@ class Locals:
 
     def _value_row(self, node: NodeKey, depth: int) -> int:
         """The row of all values that meet a node."""
+        leaf = self.nodes.leaf(node)
+        if leaf is not None:  # most nodes: scalars that all grammars share, whose rows are found without nodes of their own
+            row = self._leaf_rows.get((leaf, depth))
+            return self._new_leaf_row(leaf, depth) if row is None else row
         row = self._rows.get((node, depth))
         if row is None:
-            # Most nodes ask for a type alone: their rows are found without a look at what such a node is made of.
-            name = self.nodes.bare_type(node)
-            if name is None:
-                row = self._new_value_row(node, depth)
-            elif (row := self._bare_rows.get((name, depth))) is None:
-                row = self._bare_rows[name, depth] = self._new_bare_row(name, node, depth)
-            self._rows[node, depth] = row
+            row = self._rows[node, depth] = self._new_value_row(node, depth)
         return row
 
     def _new_value_row(self, node: NodeKey, depth: int) -> int:
-        meets = self.nodes[node]
-        if meets.arrays or meets.objects:
-            return self.edge_rows.add(self._value(meets, BEHIND, depth))
-        return self._leaf_row(meets, depth)
+        target = self.nodes.target(node)
+        if target != node:
+            return self._value_row(target, depth)
+        return self.edge_rows.add(self._value(self.nodes[node], BEHIND, depth))
 
-    def _new_bare_row(self, name: str, node: NodeKey, depth: int) -> int:
-        """The row of a type alone: the edges of scalars are the same for all grammars over the lexemes."""
-        known, asked = self._plain.bare_edges, (name, self.nodes.notation)
-        if asked not in known:
-            meets = self.nodes[node]
-            if meets.arrays or meets.objects:
-                return self._new_value_row(node, depth)
-            known[asked] = tuple(self._value(meets, BEHIND, depth))
-        return self.edge_rows.add(known[asked])
-
-    def _leaf_row(self, node: Node, depth: int) -> int:
-        """The row of scalars. Most strings and numbers are any: their nodes hold the same sets, the very objects."""
-        parts = (node.literals, *map(id, node.strings), *map(id, node.numbers))
-        known = self._leaf_rows.get(parts)
+    def _new_leaf_row(self, leaf: Leaf, depth: int) -> int:
+        node = leaf.node
+        known = self._leaf_edges.get(leaf) if node.numbers or node.literals else ()
         if known is None:
-            # The node is kept, so that what it holds stays what its ids stand for.
-            known = self._leaf_rows[parts] = self.edge_rows.add(self._value(node, BEHIND, depth)), node
-        return known[0]
+            known = self._new_leaf_edges(leaf)
+        own = [(strings.QUOTE, self._string(texts_, BEHIND)) for texts_ in node.strings]
+        if node.arrays or node.objects:
+            own += self._containers(node, BEHIND, depth)
+        row = self._leaf_rows[leaf, depth] = self.edge_rows.add(own, known)
+        return row
+
+    def _new_leaf_edges(self, leaf: Leaf) -> SharedEdges:
+        """The edges into the numbers and literals of a leaf, the same for all grammars over the lexemes."""
+        known = self._leaf_edges
+        if len(known) >= MAX_LEAVES:
+            known.clear()
+        found = known[leaf] = shared(self._plain_values(leaf.node, BEHIND))
+        return found
 
     def _edges(self, local: Local) -> Edges:
         """The edges of a local state: (byte, (kind, lex, need, room, local, return))."""
@@ -284,6 +283,12 @@ class Locals:
     def _value(self, node: Node, after: int, depth: int) -> Edges:
         for texts_ in node.strings:
             yield strings.QUOTE, self._string(texts_, after)
+        if node.numbers or node.literals:
+            yield from self._plain_values(node, after)
+        yield from self._containers(node, after, depth)
+
+    def _plain_values(self, node: Node, after: int) -> Edges:
+        """Numbers and literals."""
         literal = {text.encode() for text in node.literals}
         notation = self.nodes.notation
         for numbers in node.numbers:
@@ -296,6 +301,8 @@ class Locals:
         if literal:
             for byte, lex in self._plain.begins(lexemes.literal(*literal)):
                 yield byte, (GOTO, lex, 0, 0, after, -1)
+
+    def _containers(self, node: Node, after: int, depth: int) -> Edges:
         inner = depth + 1 if self._indented else 0
         for shape in node.arrays:
             opened = self.index(ArrayOpen(self.array_plan(self.nodes.array_plan(shape)), inner))
@@ -436,9 +443,8 @@ class Locals:
     def _listed_row(self, index: int) -> int:
         """The row before a value of an object that is laid out, or before a key where only names may come."""
         listed = self._listed_at(index)
-        node = listed.node(index)
-        if node is not None:
-            return self._value_row(node, 0)
+        if index >= listed.first_value:
+            return self._value_row(listed.node(index), 0)
         at, cells = index * LOCAL_COLUMNS, self.info.cells
         return self._listed_key_row(listed, cells[at + LOW], cells[at + HIGH])
 

@@ -321,6 +321,14 @@ class Expansion:
         subs = [self.document.obligation(signed) for signed in key]
         return self.product(subs[0][0], [self._expand(*sub) for sub in subs])
 
+    def scalars(self, sub: Subschema) -> list[Arm]:
+        """The arms of a plain subschema of which each rule gives one arm (`leaves`)."""
+        found = ANY
+        for keyword in keywords.rules_of(sub)[0]:
+            [arm] = keyword.rule(self, sub)
+            found = found.meet(arm)
+        return [found]
+
     def bare_type(self, key: NodeKey) -> str | None:
         """The name of the one type that a node asks for, in its draft, where it asks for nothing else."""
         if len(key) != 1 or key[0] < 0:

@@ -42,6 +42,10 @@ class Node:
     arms: tuple[Arm, ...]
     min_len: int = INFINITE
 
+    def at(self, key: NodeKey) -> Node:
+        """The same under another key."""
+        return Node(key, self.literals, self.numbers, self.strings, self.arrays, self.objects, self.arms, self.min_len)
+
     @property
     def is_empty(self) -> bool:
         """Whether no value meets the node."""

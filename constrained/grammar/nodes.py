@@ -18,11 +18,12 @@ from typing import Any
 from weakref import proxy
 
 from constrained.errors import FuelError, SchemaError, UnsatisfiableSchemaError
-from constrained.grammar import numerals, texts
+from constrained.grammar import leaves, numerals, texts
 from constrained.grammar.expansion import Expansion
 from constrained.grammar.finite import few_values
 from constrained.grammar.items import ArrayPlan
 from constrained.grammar.language import LanguageFuelError, LanguageTimeError, time_limit
+from constrained.grammar.leaves import Leaf
 from constrained.grammar.measuring import SOME, Measuring
 from constrained.grammar.members import ObjectPlan
 from constrained.grammar.node import INFINITE, Node, node_of
@@ -174,11 +175,7 @@ class Nodes:
         """A plain node, not measured."""
         plain = self._expansion.plain
         arms = plain.find(self.document.subschema(key[0] - 1)) if key and plain is not None else None
-        if arms is not None:
-            node = node_of(key, arms)
-        else:
-            name = self._expansion.bare_type(key)
-            node = self._bare(key, name) if name is not None else node_of(key, self._expansion.arms(key))
+        node = node_of(key, self._expansion.arms(key) if arms is None else arms)
         for shape in node.arrays:
             if shape.prefix or shape.rest:
                 node.arrays = tuple(map(self.trimmed, node.arrays))
@@ -186,9 +183,34 @@ class Nodes:
         self._unmeasured[key] = node
         return node
 
-    def bare_type(self, key: NodeKey) -> str | None:
-        """What type, in what draft, a node asks for that asks for nothing else; None for any other node."""
-        return self._expansion.bare_type(key)
+    def leaf(self, key: NodeKey) -> Leaf | None:
+        """What a node is that says nothing of members and items, the same object for all grammars; None for any other node.
+
+        Nor is anything known of a node that is not plain.
+        """
+        if not key:
+            return leaves.ANY_LEAF
+        plain = self._expansion.plain
+        if plain is None or len(key) > 1 or key[0] < 0:
+            return None
+        said = plain.saying(self.document.contents(key[0] - 1))
+        if said is None:
+            return None
+        known = leaves.known(said)
+        if known is None:
+            with self._lock:
+                known = leaves.kept(said, self._expansion.scalars(self.document.subschema(key[0] - 1)))
+        return known
+
+    def target(self, key: NodeKey) -> NodeKey:
+        """The node that one leads to which is nothing but a plain reference; for any other node, itself."""
+        plain = self._expansion.plain
+        while plain is not None and len(key) == 1 and key[0] > 0:
+            found = plain.landing(self.document.contents(key[0] - 1))
+            if found is None:
+                break
+            key = found
+        return key
 
     def negated(self, key: NodeKey) -> NodeKey:
         """The complement of a node that is one obligation, or none."""
@@ -411,7 +433,7 @@ class Nodes:
             known = node_of((), self._expansion.arms(key))
             known.min_len = self.node_len(known)
             _BARE[name, self.notation] = known
-        return Node(key, known.literals, known.numbers, known.strings, known.arrays, known.objects, known.arms, known.min_len)
+        return known.at(key)
 
 
 def _copied(schema: Any) -> Any:

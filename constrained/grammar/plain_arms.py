@@ -1,6 +1,7 @@
 """Arms of plain subschemas, straight from what is written: what the rules of keywords give, without their products.
 
-Only for the commonest forms: objects of properties, arrays of items, lists of strings.
+Only for the commonest forms: objects of properties, arrays of items, lists of scalars, and what is known of those that say
+nothing of members and items (`leaves`). Where a reference leads is known without a look at documents.
 """
 
 from __future__ import annotations
@@ -8,16 +9,17 @@ from __future__ import annotations
 from types import MappingProxyType
 from typing import Any
 
+from constrained.grammar import leaves
 from constrained.grammar.plain import Plainness
+from constrained.grammar.rules import values
 from constrained.grammar.schema import SchemaDocument, Subschema
-from constrained.grammar.shapes import ANYTHING, ARRAY, OBJECT, STRING, Arm, ArrayShape, Layer, NodeKey, ObjectShape
-from constrained.grammar.string_sets import UNBOUNDED, StringSet
+from constrained.grammar.shapes import ANYTHING, ARRAY, OBJECT, Arm, ArrayShape, Layer, NodeKey, ObjectShape
+from constrained.grammar.string_sets import UNBOUNDED
 
-_OBJECTS, _ARRAYS, _STRINGS = frozenset((OBJECT,)), frozenset((ARRAY,)), frozenset((STRING,))
+_OBJECTS, _ARRAYS = frozenset((OBJECT,)), frozenset((ARRAY,))
 _KEYWORDS = {
     "object": frozenset(("type", "properties", "required", "additionalProperties")),
     "array": frozenset(("type", "items", "minItems", "maxItems", "uniqueItems")),
-    "string": frozenset(("type", "enum")),
 }
 _NO_LAYERS: tuple[Layer, ...] = ()
 
@@ -32,29 +34,59 @@ class PlainArms:
         self.keys: set[NodeKey] = {()}
         self.nothing: set[NodeKey] = set()
         self._known: dict[int, list[Arm]] = {}
+        self._landings: dict[str, NodeKey] = {}
         self._document = document
         self._plainness = plainness
+        self._plain, self._draft, self._formats = plainness.plain, plainness.draft, plainness.formats
 
     def find(self, sub: Subschema) -> list[Arm] | None:
         """The arms of a subschema, the same ones whenever asked; None where it is not plain, or of no common form."""
         known = self._known.get(sub.id)
         contents = sub.contents
-        if known is not None or id(contents) not in self._plainness.plain:
+        if known is not None or id(contents) not in self._plain:
             return known
         kind = contents.get("type")
-        if type(kind) is not str or kind not in _KEYWORDS or not self._plainness.asserts_only(contents, _KEYWORDS[kind]):
-            return None
-        if kind == "object":
-            found = self._known[sub.id] = [self._object(sub, contents)]
-        elif kind == "array":
-            found = self._known[sub.id] = [self._array(sub, contents)]
+        if type(kind) is str and kind in _KEYWORDS and self._plainness.asserts_only(contents, _KEYWORDS[kind]):
+            found = [self._object(sub, contents) if kind == "object" else self._array(sub, contents)]
+        elif "$ref" in contents:
+            return None  # what it leads to has one id for all that ask for arms
+        elif "enum" in contents or ("const" in contents and sub.draft > 4):
+            found = values.listed(sub)
         else:
-            return self._strings(contents)
+            said = self.saying(contents)
+            leaf = leaves.known(said) if said is not None else None
+            return leaf.arms if leaf is not None else None
+        self._known[sub.id] = found
         return found
+
+    def saying(self, contents: Any) -> leaves.Saying | None:
+        """What a subschema says; None where it is not plain, or may say something of members or items."""
+        return leaves.saying(contents, self._draft, self._formats) if id(contents) in self._plain else None
+
+    def landing(self, contents: Any) -> NodeKey | None:
+        """The node that a reference leads to; None where a subschema is none, or not a plain one."""
+        is_reference = id(contents) in self._plain and "$ref" in contents
+        return self._landing(contents) if is_reference else None
+
+    def _landing(self, contents: dict[str, Any]) -> NodeKey:
+        """The node that a plain reference leads to: one for all references that lead there."""
+        ref, root = contents["$ref"], self._document.root
+        known = self._landings.get(ref)
+        if known is None:
+            target = self._plainness.target(ref, (contents, None, root))
+            if target is root.contents:
+                known = self._document.key(root)
+            elif target == _NOTHING:
+                known = ANYTHING
+            else:
+                known = (self._document.below(root, *ref[2:].split("/"), contents=target) + 1,)
+            self.keys.add(known)
+            self._landings[ref] = known
+        return known
 
     def _object(self, sub: Subschema, contents: dict[str, Any]) -> Arm:
         properties = contents.get("properties", _NOTHING)
-        if not self._plainness.named and self._plainness.plain.issuperset(map(id, properties.values())):
+        if not self._plainness.named and self._plain.issuperset(map(id, properties.values())):
             members = self._document.below_each(sub, "properties", properties)
             self.keys.update(members.values())
         else:
@@ -74,17 +106,11 @@ class PlainArms:
         least, most = contents.get("minItems", 0), min(contents.get("maxItems", UNBOUNDED), UNBOUNDED)
         return Arm(_ARRAYS, array=ArrayShape((), rest, least, most, distinct=contents.get("uniqueItems", False)))
 
-    def _strings(self, contents: dict[str, Any]) -> list[Arm] | None:
-        values = contents.get("enum")
-        if values is None or not all(type(value) is str for value in values):
-            return None
-        return [Arm(_STRINGS, string=StringSet(values=frozenset(values)))]
-
     def _child(self, sub: Subschema, contents: Any, *path: str) -> NodeKey:
         """The obligation to meet a subschema of a member or an item."""
         if contents is True or contents == _NOTHING:
             return ANYTHING
-        if contents is False or (id(contents) in self._plainness.plain and id(contents) not in self._plainness.named):
+        if contents is False or (id(contents) in self._plain and id(contents) not in self._plainness.named):
             key = (self._document.below(sub, *path, contents=contents) + 1,)
             (self.keys if contents else self.nothing).add(key)
             return key

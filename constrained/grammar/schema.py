@@ -127,6 +127,11 @@ class SchemaDocument:
             found = self._subschemas[number] = Subschema(number, contents, parent.draft, parent.scope, None, parent, path)
         return found  # type: ignore[return-value]
 
+    def contents(self, number: int) -> Any:
+        """The contents of the subschema with an id."""
+        found = self._subschemas[number]
+        return found[2] if type(found) is tuple else found.contents  # type: ignore[union-attr]
+
     def below(self, parent: Subschema, *path: str | int, contents: Any) -> int:
         """The id of a legal subschema below `parent` without a name or a dialect of its own, asked for once alone."""
         self._subschemas.append((parent, path, contents))

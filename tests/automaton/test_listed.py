@@ -10,6 +10,7 @@ import pytest
 
 from constrained import Matcher
 from constrained.automaton.locals import Locals
+from constrained.automaton.tables import BEHIND
 from tests.grammars import awkward_vocabulary, grammar_of
 from tests.oracles import allowed_by_mask, close
 
@@ -95,7 +96,7 @@ def test_rows_of_scalars_keep_what_they_stand_for() -> None:
     matcher = grammar.matcher()
     assert matcher.accept_bytes(json.dumps({**document, "s": "x"}).encode())
     assert grammar.min_bytes == len("{}")  # measured after all were met
-    rows = grammar._engine.automaton.locals._leaf_rows
-    assert len(rows) >= 40
-    for parts, (_, node) in rows.items():
-        assert parts == (node.literals, *map(id, node.strings), *map(id, node.numbers))
+    places = grammar._engine.automaton.locals
+    assert len(places._leaf_rows) >= 41
+    for (leaf, depth), row in places._leaf_rows.items():
+        assert set(places.edge_rows.edges_of(row, BEHIND)) == set(places._value(leaf.node, BEHIND, depth))

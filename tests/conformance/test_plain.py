@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from constrained import CompileOptions
 from constrained.errors import SchemaError
 from constrained.grammar.language import from_pattern, of_length
-from constrained.grammar.nodes import Nodes
+from constrained.grammar.nodes import Node, Nodes
 from constrained.grammar.plain_patterns import fits, is_plain, prefix
 from constrained.grammar.shapes import NodeKey
 from tests.conformance.making import made
@@ -44,11 +44,32 @@ def described(nodes: Nodes) -> dict[Any, Any]:
         if name in found:
             continue
         node = nodes[key]
-        arrays = [(name_of(nodes, one.rest), one.min_items, one.max_items, one.distinct) for one in node.arrays]
-        objects = [(list(one.properties), one.required) for one in node.objects]
-        found[name] = nodes.is_empty(key), node.literals, node.numbers, node.strings, arrays, objects
+        found[name] = nodes.is_empty(key), *parts(nodes, node), scalars(node)
+        assert_shared(nodes, key)
         pending += nodes.children(node)
     return found
+
+
+def parts(nodes: Nodes, node: Node) -> tuple[Any, ...]:
+    """What a node may be, its children by the places of their obligations."""
+    arrays = [(name_of(nodes, one.rest), one.min_items, one.max_items, one.distinct) for one in node.arrays]
+    members = [[(name, name_of(nodes, key)) for name, key in one.properties.items()] for one in node.objects]
+    return node.literals, node.numbers, node.strings, arrays, members, [one.required for one in node.objects]
+
+
+def scalars(node: Node) -> list[tuple[Any, ...]]:
+    """What each arm says of scalars, where there are no others."""
+    is_scalar = not (node.arrays or node.objects)
+    return [(arm.kinds, arm.number, arm.string) for arm in node.arms] if is_scalar else []
+
+
+def assert_shared(nodes: Nodes, key: NodeKey) -> None:
+    """What all grammars share of a node, and what it leads to where it is a reference, is the node."""
+    node, leaf = nodes[key], nodes.leaf(key)
+    assert parts(nodes, node) == parts(nodes, nodes[nodes.target(key)])
+    if leaf is not None:
+        assert parts(nodes, leaf.node) == parts(nodes, node)
+        assert leaf.arms == list(node.arms)
 
 
 def name_of(nodes: Nodes, key: NodeKey) -> tuple[Any, ...]:

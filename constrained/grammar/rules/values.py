@@ -84,31 +84,50 @@ def const(context: Context, sub: Subschema) -> list[Arm]:
     return _constants(context, sub, "const", [sub.contents["const"]])
 
 
+def listed(sub: Subschema) -> list[Arm]:
+    """`enum` or `const` of scalars, legal and beside `type` at most: what the rules come to together."""
+    contents = sub.contents
+    keyword = "enum" if "enum" in contents else "const"
+    scalars = _scalars(sub, keyword, contents["enum"] if keyword == "enum" else [contents["const"]])
+    if "type" not in contents:
+        return [scalars]
+    names = contents["type"]
+    [arm] = _of_types((names,) if isinstance(names, str) else tuple(names), sub.draft)
+    met = arm.meet(scalars)
+    return [met] if met.kinds else []
+
+
 def _constants(context: Context, sub: Subschema, keyword: str, values: list[Any]) -> list[Arm]:
     """Scalars share one arm; each container gets an arm of its own."""
-    kinds: set[str] = set()
-    strings: set[str] = set()
-    numbers: set[Fraction] = set()
+    scalars: list[Any] = []
     arms: list[Arm] = []
     for value in values:
-        if value is None or isinstance(value, bool):
-            kinds.add(NULL if value is None else TRUE if value else FALSE)
-        elif isinstance(value, str):
-            strings.add(expect_text(value, sub, keyword))
-        elif isinstance(value, list):
+        if isinstance(value, list):
             arms.append(_constant_array(context, sub, keyword, value))
         elif isinstance(value, Mapping):
             arms.append(_constant_object(context, sub, keyword, value))
+        else:
+            scalars.append(value)
+    return [_scalars(sub, keyword, scalars), *arms] if scalars or not arms else arms
+
+
+def _scalars(sub: Subschema, keyword: str, values: list[Any]) -> Arm:
+    """The arm that is these scalars."""
+    kinds: set[str] = set()
+    strings: set[str] = set()
+    numbers: set[Fraction] = set()
+    for value in values:
+        if isinstance(value, str):
+            strings.add(expect_text(value, sub, keyword))
+        elif value is None or isinstance(value, bool):
+            kinds.add(NULL if value is None else TRUE if value else FALSE)
         else:
             numbers.add(exact(value, sub, keyword))
     if strings:
         kinds.add(STRING)
     if numbers:
         kinds.add(NUMBER)
-    if kinds or not arms:
-        scalar = Arm(frozenset(kinds), number=NumberSet(values=frozenset(numbers)), string=StringSet(values=frozenset(strings)))
-        arms.insert(0, scalar)
-    return arms
+    return Arm(frozenset(kinds), number=NumberSet(values=frozenset(numbers)), string=StringSet(values=frozenset(strings)))
 
 
 def not_enum(context: Context, sub: Subschema) -> list[Arm]:
