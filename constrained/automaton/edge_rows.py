@@ -8,11 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
+from constrained.automaton.strings import QUOTE, UNBOUNDED
 from constrained.automaton.tables import (
     BEHIND,
     CLASS_BYTES,
     CLASS_OF_BYTE,
     EDGE_COLUMNS,
+    GOTO,
     NUM_CLASSES,
     POP,
     Storage,
@@ -34,6 +36,9 @@ def shared(edges: Edges) -> SharedEdges:
     for byte, edge in edges:
         found.setdefault(edge, []).append(CLASS_OF_BYTE[byte])
     return tuple((edge, tuple(classes)) for edge, classes in found.items())
+
+
+_QUOTE = CLASS_OF_BYTE[QUOTE]
 
 
 class EdgeRows:
@@ -67,6 +72,13 @@ class EdgeRows:
             if found is None:
                 found = alone[edge] = self.edges.add((*edge, -1))
             cells[place] = found
+        return row
+
+    def add_key(self, lex: int) -> int:
+        """A new row before a key that is read from `lex` on, and leads `BEHIND`."""
+        row = self.rows.add()
+        edge = self.edges.add((GOTO, lex, 0, UNBOUNDED, BEHIND, -1, -1))
+        self.rows.cells[row * NUM_CLASSES + _QUOTE] = edge
         return row
 
     def _own(self, index: int) -> int:

@@ -7,17 +7,16 @@ there by a few comparisons: `tables.LOW` and `tables.HIGH` say which names a key
 
 from __future__ import annotations
 
+from array import array
 from functools import cached_property
-
-import numpy as np
 
 from constrained.automaton import tables
 from constrained.automaton.frames import Local, ObjectColon, ObjectKey, ObjectNext, Value
 from constrained.automaton.strings import FREE_TAG
-from constrained.automaton.tables import Table
+from constrained.automaton.tables import LOCAL_COLUMNS, Table
 from constrained.grammar.members import ObjectPlan, Progress
 from constrained.grammar.shapes import NodeKey
-from constrained.tokens.jit import kernel
+from constrained.tokens.jit import int32_array, int32_table, kernel
 
 ALIVE, REQUIRED = 1, 2
 KEY, NEXT, COLON, VALUE, NUM_KINDS = range(5)
@@ -70,17 +69,21 @@ class Listed:
         """
         plan, size = self._plan, self._num_each
         flags = [ALIVE * is_alive + REQUIRED * must for is_alive, must in zip(plan.alive, (False, *plan.required), strict=True)]
-        info.reserve(len(self))
-        tags.reserve(2 * size)
-        _lay_out(info.array, tags.array, np.array(flags, np.int32), self.first, tags.size, entry, *rows, open_row)
+        # The kernel reads them behind all rows that it writes.
+        info.reserve(len(self) + size // LOCAL_COLUMNS + 1)
         info.size += len(self)
+        behind, slot = info.size * LOCAL_COLUMNS, tags.size
+        info.cells[behind : behind + size] = array("i", flags)
+        tags.reserve(2 * size)
         tags.size += 2 * size
+        _lay_out(info.at, tags.at, behind, size, self.first, slot, entry, *rows, open_row)
 
 
 @kernel
-def _lay_out(info, tags, flags, first, slot, entry, colon, either, comma, brace, free):  # type: ignore[no-untyped-def]  # numba
+def _lay_out(info_at, tags_at, behind, size, first, slot, entry, colon, either, comma, brace, free):  # type: ignore[no-untyped-def]  # numba
     """See `Listed.lay_out`. The first tags of `slot` are for places at which no free key may come, the others for the rest."""
-    size = len(flags)
+    info, tags = int32_table(info_at, LOCAL_COLUMNS), int32_table(tags_at, 1)
+    flags = int32_array(info_at + 4 * behind)
     last = 0  # the tag of the last required property
     for tag in range(size):
         if flags[tag] & REQUIRED:
@@ -95,12 +98,12 @@ def _lay_out(info, tags, flags, first, slot, entry, colon, either, comma, brace,
                 goes_on |= is_alive
         is_past = number >= last
         is_free = is_past and flags[FREE_TAG] & ALIVE != 0
-        key, behind = first + KEY * size + number, first + NEXT * size + number
+        key, following = first + KEY * size + number, first + NEXT * size + number
         _put(info, key, entry, free if is_free else tables.UNRESOLVED, key)
         info[key, tables.TAGS] = slot + size if is_free else slot
         info[key, tables.LOW], info[key, tables.HIGH] = number + 1, high
         row = (either if goes_on or is_free else brace) if is_past else comma
-        _put(info, behind, entry, row, key)
+        _put(info, following, entry, row, key)
         past = number if number != FREE_TAG else size - 1
         _put(info, first + COLON * size + number, entry, colon, first + VALUE * size + number)
         _put(info, first + VALUE * size + number, entry, tables.UNRESOLVED, first + NEXT * size + past)

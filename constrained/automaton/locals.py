@@ -454,10 +454,10 @@ class Locals:
         at, stop = bisect_left(tags, first), bisect_right(tags, last)
         if at >= stop:
             return self.edge_rows.add([])
-        if not listed.has_free:
-            lex = self._closed_key(listed.plan_index, tags)
-            return self._key_row(lex if stop - at == len(tags) else self._tries.part(lex, first, last))
-        return self._key_row(self._tries.part(self._open_key(listed.plan_index), first, last))
+        if listed.has_free:
+            return self.edge_rows.add_key(self._tries.part(self._open_key(listed.plan_index), first, last))
+        lex = self._closed_key(listed.plan_index, tags)
+        return self.edge_rows.add_key(lex if stop - at == len(tags) else self._tries.part(lex, first, last))
 
     def _listed_open(self, index: int, plan_index: int) -> int:
         """The row behind an opening brace; lays out all places of the object."""
@@ -466,16 +466,13 @@ class Locals:
         self._listed.append(listed)
         self._listed_from.append(listed.first)
         self._states += [None] * len(listed)
-        free = self._key_row(self._open_key(plan_index)) if listed.has_free else UNRESOLVED
+        free = self.edge_rows.add_key(self._open_key(plan_index)) if listed.has_free else UNRESOLVED
         listed.lay_out(self.info, self.tags, self._gap_lex, self._frame_rows(), free)
         key = listed.key(0)
         self._set_after(index, key)
         self.resolve(key)
         row = self.info.cells[key * LOCAL_COLUMNS + ROW]
         return self.edge_rows.beside(row, ord("}")) if plan.may_close(plan.start) else row
-
-    def _key_row(self, lex: int) -> int:
-        return self.edge_rows.add([(strings.QUOTE, (GOTO, lex, 0, strings.UNBOUNDED, BEHIND, -1))])
 
     def _frame_rows(self) -> tuple[int, ...]:
         """Shared rows: before a colon, before a comma or brace, before a comma, before a brace."""

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from constrained.automaton import strings
-from constrained.tokens.jit import address, kernel
+from constrained.tokens.jit import address, int32_array, int32_table, kernel, uint8_array
 
 Int32 = NDArray[np.int32]
 
@@ -162,10 +162,10 @@ def _blank_cells(size: int) -> tuple[memoryview[int], int]:
 
 
 class Table:
-    """An int32 table [rows, columns] that grows by doubling; `array` is its present storage, `cells` the same, flat.
+    """An int32 table [rows, columns] that grows by doubling; `array` is its present storage, `at` the address of that.
 
-    `cells` is a memoryview: one cell is read and written several times as fast as through numpy. Arenas that name the table
-    learn of each move. Former storage is kept: a kernel of another thread may still read it.
+    `cells` is the same, a flat memoryview: one cell is read and written several times as fast as through numpy. Arenas that
+    name the table learn of each move. Former storage is kept: a kernel of another thread may still read it.
     """
 
     size = 0
@@ -176,7 +176,7 @@ class Table:
 
     def __init__(self, columns: int, capacity: int = 64, storage: Storage | None = None) -> None:
         size = columns * capacity
-        self.cells, self._at = _blank_cells(size) if storage is None else storage.take(size)
+        self.cells, self.at = _blank_cells(size) if storage is None else storage.take(size)
         self.columns, self.capacity = columns, capacity
 
     @property
@@ -193,13 +193,13 @@ class Table:
         """
         slots = arena.slots
         self._named += ((slots, slot, rows_slot),)
-        slots[slot] = self._at
+        slots[slot] = self.at
         if rows_slot >= 0:
             slots[rows_slot] = self.capacity
 
     def _tell(self) -> None:
         for slots, slot, rows_slot in self._named:
-            slots[slot] = self._at
+            slots[slot] = self.at
             if rows_slot >= 0:
                 slots[rows_slot] = self.capacity
 
@@ -211,7 +211,7 @@ class Table:
             grown[self.capacity :] = -1
             self._former += (self.cells,)
             self._array, self.cells, self.capacity = grown, _flat(grown), len(grown)
-            self._at = address(grown)
+            self.at = address(grown)
             self._tell()
 
     def clear(self, num_rows: int) -> None:
@@ -256,7 +256,7 @@ class Shared(Table):
         """Let a slot of an arena name this table, now and, as long as there is the arena, whenever it moves."""
         with self._lock:
             self._readers.append((weakref.ref(arena), slot))
-            arena.slots[slot] = self._at
+            arena.slots[slot] = self.at
             if len(self._readers) > self._most_readers:
                 self._readers = [reader for reader in self._readers if reader[0]() is not None]
                 self._most_readers = 64 + 2 * len(self._readers)
@@ -266,7 +266,7 @@ class Shared(Table):
         with self._lock:
             for reference, slot in self._readers:
                 if (arena := reference()) is not None:
-                    arena.slots[slot] = self._at
+                    arena.slots[slot] = self.at
 
 
 class Counted(Table):
@@ -278,9 +278,9 @@ class Counted(Table):
         at, self._taken, most = slots
         self._counts = counts = storage.slots
         self.columns, self.capacity = columns, capacity
-        self.cells, self._at = storage.take(columns * capacity) if is_filled else storage.rest()
+        self.cells, self.at = storage.take(columns * capacity) if is_filled else storage.rest()
         self._named = ((counts, at, most),)
-        counts[at], counts[most] = self._at, capacity
+        counts[at], counts[most] = self.at, capacity
 
     @property
     def size(self) -> int:
@@ -297,7 +297,7 @@ def _flat(table: Int32) -> memoryview[int]:
 
 
 _BETWEEN = 0xFF  # no byte of UTF-8
-_SEPARATOR = bytes([_BETWEEN])
+_SEPARATOR = "\udcff"  # is that byte, with surrogates escaped
 
 
 class StringTries:
@@ -308,29 +308,36 @@ class StringTries:
 
     def add(self, tags: Iterable[tuple[str, int]], *, fallback: bool) -> int:
         """Lex id of the root of a new trie of strings with tags; `fallback` lets every other string in (`FREE_TAG`)."""
-        pairs = sorted([(text.encode(), tag) for text, tag in tags])
-        flat = _SEPARATOR.join([text for text, _ in pairs])
-        numbers = np.frombuffer(array("i", [tag for _, tag in pairs] or [0]), np.int32)
-        root = self.table.size
-        self.table.reserve(len(flat) + 1)
-        text = np.frombuffer(flat or bytes(1), np.uint8)
-        self.table.size += _names(text, len(flat), numbers, len(pairs), int(fallback), root, self.table.array)
+        pairs = sorted(tags)  # code points are in the order of their bytes
+        flat = _SEPARATOR.join([text for text, _ in pairs]).encode("utf-8", "surrogateescape")
+        # The kernel reads them behind all rows that it may write.
+        table, size, count = self.table, len(flat), len(pairs)
+        root, num_words = table.size, (size + 3) // 4
+        table.reserve(size + 1 + (num_words + count) // strings.TRIE_COLUMNS + 1)
+        words = (root + size + 1) * strings.TRIE_COLUMNS
+        given = array("i", flat + bytes(4 * num_words - size))
+        given.extend([tag for _, tag in pairs])
+        table.cells[words : words + len(given)] = given
+        table.size = root + _names(table.at, root, words, size, count, int(fallback))
         return strings.TRIE | root
 
     def part(self, lex: int, first: int, last: int) -> int:
         """Lex id of a new trie of those strings of the trie at the root `lex` whose tags are from `first` to `last` alone."""
-        root, at = lex & strings.INDEX, self.table.size
-        self.table.reserve(self.table.cells[root * strings.TRIE_COLUMNS + strings.END] - root)
-        self.table.size += _part(self.table.array, root, first, last, at)
-        return strings.TRIE | at
+        table, root = self.table, lex & strings.INDEX
+        made = table.size
+        table.reserve(table.cells[root * strings.TRIE_COLUMNS + strings.END] - root)
+        table.size = made + _part(table.at, root, first, last, made)
+        return strings.TRIE | made
 
 
 @kernel
-def _names(flat, size, numbers, count, fallback, root, table):  # type: ignore[no-untyped-def]  # numba
+def _names(address, root, words, size, count, fallback):  # type: ignore[no-untyped-def]  # numba
     """Write the trie of `count` sorted strings into a table from row `root` on; returns the number of its nodes.
 
-    `flat` uint8 [size] are the strings with a `_BETWEEN` after each but the last.
+    From the cell `words` on the table holds `size` bytes, the strings with a `_BETWEEN` after each but the last; then tags.
     """
+    table = int32_table(address, strings.TRIE_COLUMNS)
+    flat, numbers = uint8_array(address + 4 * words), int32_array(address + 4 * (words + (size + 3) // 4))
     path = np.zeros(size + 1, np.int64)
     _start_name(table, root, 0, 0, fallback)
     path[0] = root
@@ -360,8 +367,9 @@ def _names(flat, size, numbers, count, fallback, root, table):  # type: ignore[n
 
 
 @kernel
-def _part(table, root, first, last, at):  # type: ignore[no-untyped-def]  # numba
+def _part(address, root, first, last, at):  # type: ignore[no-untyped-def]  # numba
     """Copy what of a trie leads to tags from `first` to `last`, to row `at`; returns the number of nodes."""
+    table = int32_table(address, strings.TRIE_COLUMNS)
     size = table[root, strings.END] - root
     tags, copied = np.zeros(size + 1, np.int32), np.zeros(size + 1, np.int32)  # of each node, how many came before it
     for i in range(size):
