@@ -8,13 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from constrained.automaton.strings import QUOTE, UNBOUNDED
 from constrained.automaton.tables import (
     BEHIND,
     CLASS_BYTES,
     CLASS_OF_BYTE,
     EDGE_COLUMNS,
-    GOTO,
     NUM_CLASSES,
     POP,
     Storage,
@@ -36,9 +34,6 @@ def shared(edges: Edges) -> SharedEdges:
     for byte, edge in edges:
         found.setdefault(edge, []).append(CLASS_OF_BYTE[byte])
     return tuple((edge, tuple(classes)) for edge, classes in found.items())
-
-
-_QUOTE = CLASS_OF_BYTE[QUOTE]
 
 
 class EdgeRows:
@@ -74,11 +69,10 @@ class EdgeRows:
             cells[place] = found
         return row
 
-    def add_key(self, lex: int) -> int:
-        """A new row before a key that is read from `lex` on, and leads `BEHIND`."""
+    def add_one(self, byte: int, edge: Edge) -> int:
+        """A new row of a single edge, which no other row has."""
         row = self.rows.add()
-        edge = self.edges.add((GOTO, lex, 0, UNBOUNDED, BEHIND, -1, -1))
-        self.rows.cells[row * NUM_CLASSES + _QUOTE] = edge
+        self.rows.cells[row * NUM_CLASSES + CLASS_OF_BYTE[byte]] = self.edges.add((*edge, -1))
         return row
 
     def _own(self, index: int) -> int:

@@ -55,13 +55,15 @@ from constrained.automaton.tables import (
 from constrained.grammar.items import ArrayPlan, Repeat
 from constrained.grammar.leaves import MAX_LEAVES, Leaf
 from constrained.grammar.members import ObjectPlan
+from constrained.grammar.node import node_of
 from constrained.grammar.nodes import Node, Nodes
 from constrained.grammar.numerals import numeral, spellings
-from constrained.grammar.shapes import NodeKey
+from constrained.grammar.shapes import ARRAY, OBJECT, Arm, NodeKey
 from constrained.grammar.string_sets import StringSet
 from constrained.options import CompileOptions
 
 INDENT = 2
+OBJECTS, ARRAYS = frozenset((OBJECT,)), frozenset((ARRAY,))
 
 
 class Locals:
@@ -192,20 +194,30 @@ class Locals:
 
     def _value_row(self, node: NodeKey, depth: int) -> int:
         """The row of all values that meet a node."""
-        leaf = self.nodes.leaf(node)
-        if leaf is not None:  # most nodes: scalars that all grammars share, whose rows are found without nodes of their own
-            row = self._leaf_rows.get((leaf, depth))
-            return self._new_leaf_row(leaf, depth) if row is None else row
         row = self._rows.get((node, depth))
-        if row is None:
-            row = self._rows[node, depth] = self._new_value_row(node, depth)
+        if row is not None:
+            return row
+        seen = self.nodes.look(node)
+        if isinstance(seen, Leaf):  # most nodes: scalars that all grammars share
+            row = self._leaf_rows.get((seen, depth))
+            return self._new_leaf_row(seen, depth) if row is None else row
+        row = self._rows[node, depth] = self._new_value_row(node, seen, depth)
         return row
 
-    def _new_value_row(self, node: NodeKey, depth: int) -> int:
-        target = self.nodes.target(node)
-        if target != node:
-            return self._value_row(target, depth)
-        return self.edge_rows.add(self._value(self.nodes[node], BEHIND, depth))
+    def _new_value_row(self, node: NodeKey, seen: list[Arm] | NodeKey | None, depth: int) -> int:
+        """The row of a node, which is made where it is not known at sight (`Nodes.look`)."""
+        if isinstance(seen, tuple):
+            return self._value_row(seen, depth)
+        if seen is None:
+            return self.edge_rows.add(self._value(self.nodes[node], BEHIND, depth))
+        arm, inner = seen[0], self._inner(depth)
+        if arm.kinds == OBJECTS:
+            plan = self.plan(self.nodes.plan(arm.object))
+            return self.edge_rows.add_one(ord("{"), self._push(ObjectOpen(plan, inner), BEHIND))
+        if arm.kinds == ARRAYS:
+            plan = self.array_plan(self.nodes.array_plan(self.nodes.trimmed(arm.array)))
+            return self.edge_rows.add_one(ord("["), self._push(ArrayOpen(plan, inner), BEHIND))
+        return self.edge_rows.add(self._value(node_of((), seen), BEHIND, depth))
 
     def _new_leaf_row(self, leaf: Leaf, depth: int) -> int:
         node = leaf.node
@@ -303,13 +315,19 @@ class Locals:
                 yield byte, (GOTO, lex, 0, 0, after, -1)
 
     def _containers(self, node: Node, after: int, depth: int) -> Edges:
-        inner = depth + 1 if self._indented else 0
+        inner = self._inner(depth)
         for shape in node.arrays:
-            opened = self.index(ArrayOpen(self.array_plan(self.nodes.array_plan(shape)), inner))
-            yield ord("["), (PUSH, self.entry(opened), 0, 0, opened, after)
+            yield ord("["), self._push(ArrayOpen(self.array_plan(self.nodes.array_plan(shape)), inner), after)
         for members in node.objects:
-            opened = self.index(ObjectOpen(self.plan(self.nodes.plan(members)), inner))
-            yield ord("{"), (PUSH, self.entry(opened), 0, 0, opened, after)
+            yield ord("{"), self._push(ObjectOpen(self.plan(self.nodes.plan(members)), inner), after)
+
+    def _inner(self, depth: int) -> int:
+        """The depth of what stands in a value at `depth`, as far as it matters."""
+        return depth + 1 if self._indented else 0
+
+    def _push(self, inside: Local, after: int) -> Edge:
+        opened = self.index(inside)
+        return (PUSH, self.entry(opened), 0, 0, opened, after)
 
     def _string(self, texts_: StringSet, after: int) -> Edge:
         if texts_.language is not None:
@@ -455,9 +473,9 @@ class Locals:
         if at >= stop:
             return self.edge_rows.add([])
         if listed.has_free:
-            return self.edge_rows.add_key(self._tries.part(self._open_key(listed.plan_index), first, last))
+            return self._key_row(self._tries.part(self._open_key(listed.plan_index), first, last))
         lex = self._closed_key(listed.plan_index, tags)
-        return self.edge_rows.add_key(lex if stop - at == len(tags) else self._tries.part(lex, first, last))
+        return self._key_row(lex if stop - at == len(tags) else self._tries.part(lex, first, last))
 
     def _listed_open(self, index: int, plan_index: int) -> int:
         """The row behind an opening brace; lays out all places of the object."""
@@ -466,13 +484,16 @@ class Locals:
         self._listed.append(listed)
         self._listed_from.append(listed.first)
         self._states += [None] * len(listed)
-        free = self.edge_rows.add_key(self._open_key(plan_index)) if listed.has_free else UNRESOLVED
+        free = self._key_row(self._open_key(plan_index)) if listed.has_free else UNRESOLVED
         listed.lay_out(self.info, self.tags, self._gap_lex, self._frame_rows(), free)
         key = listed.key(0)
         self._set_after(index, key)
         self.resolve(key)
         row = self.info.cells[key * LOCAL_COLUMNS + ROW]
         return self.edge_rows.beside(row, ord("}")) if plan.may_close(plan.start) else row
+
+    def _key_row(self, lex: int) -> int:
+        return self.edge_rows.add_one(strings.QUOTE, (GOTO, lex, 0, strings.UNBOUNDED, BEHIND, -1))
 
     def _frame_rows(self) -> tuple[int, ...]:
         """Shared rows: before a colon, before a comma or brace, before a comma, before a brace."""

@@ -50,16 +50,13 @@ known = _leaves.get  # the leaf that says something, where there is one yet
 
 
 @lru_cache(maxsize=4096)  # schemas use few sets of keywords
-def _asserted(names: tuple[str, ...], draft: int) -> tuple[str, ...] | None:
+def asserted(names: tuple[str, ...], draft: int) -> tuple[str, ...] | None:
     """Those of the names in a subschema that assert something; None where one of them is about members, items or others."""
     return tuple(name for name in _ORDER if name in names) if asserts_only(names, draft, _NAMES) else None
 
 
-def saying(contents: dict[str, Any], draft: int, formats: FormatChoice) -> Saying | None:
-    """What a plain subschema says, equal wherever the same is said; None where it may be about members or items."""
-    names = _asserted(tuple(contents), draft)
-    if names is None:
-        return None
+def saying(contents: dict[str, Any], names: tuple[str, ...], draft: int, formats: FormatChoice) -> Saying:
+    """What a plain subschema says of which `names` are asserted; equal wherever the same is said."""
     if names == _TYPE_ALONE:
         kind = contents["type"]
         return (draft, kind) if type(kind) is str else (draft, *kind)

@@ -183,34 +183,24 @@ class Nodes:
         self._unmeasured[key] = node
         return node
 
-    def leaf(self, key: NodeKey) -> Leaf | None:
-        """What a node is that says nothing of members and items, the same object for all grammars; None for any other node.
+    def look(self, key: NodeKey) -> Leaf | list[Arm] | NodeKey | None:
+        """A node as far as it is known at sight: none is made.
 
-        Nor is anything known of a node that is not plain.
+        One that says nothing of members and items is a leaf, the same object for all grammars; another plain one is given by
+        its arms, its arrays not trimmed; or as the node that it is a reference to. Of any other node nothing is known.
         """
         if not key:
             return leaves.ANY_LEAF
         plain = self._expansion.plain
         if plain is None or len(key) > 1 or key[0] < 0:
             return None
-        said = plain.saying(self.document.contents(key[0] - 1))
-        if said is None:
-            return None
-        known = leaves.known(said)
-        if known is None:
-            with self._lock:
-                known = leaves.kept(said, self._expansion.scalars(self.document.subschema(key[0] - 1)))
-        return known
+        with self._lock:
+            found = plain.look(key[0] - 1)
+            return found if found is not None else self._new_leaf(plain, key[0] - 1)
 
-    def target(self, key: NodeKey) -> NodeKey:
-        """The node that one leads to which is nothing but a plain reference; for any other node, itself."""
-        plain = self._expansion.plain
-        while plain is not None and len(key) == 1 and key[0] > 0:
-            found = plain.landing(self.document.contents(key[0] - 1))
-            if found is None:
-                break
-            key = found
-        return key
+    def _new_leaf(self, plain: PlainArms, number: int) -> Leaf | None:
+        said = plain.saying(self.document.contents(number))
+        return None if said is None else leaves.kept(said, self._expansion.scalars(self.document.subschema(number)))
 
     def negated(self, key: NodeKey) -> NodeKey:
         """The complement of a node that is one obligation, or none."""
@@ -242,11 +232,12 @@ class Nodes:
         """The plan of an object shape."""
         identity = shape.identity
         with self._lock:
-            if identity not in self._plans:
-                plan = self._plans[identity] = ObjectPlan(shape, proxy(self), any_order=self.any_order)
+            found = self._plans.get(identity)
+            if found is None:
+                found = self._plans[identity] = ObjectPlan(shape, proxy(self), any_order=self.any_order)
                 if self._measurer is None:
-                    plan.settle()
-            return self._plans[identity]
+                    found.settle()
+            return found
 
     def array_plan(self, shape: ArrayShape) -> ArrayPlan:
         """The plan of an array shape."""

@@ -10,6 +10,7 @@ from types import MappingProxyType
 from typing import Any
 
 from constrained.grammar import leaves
+from constrained.grammar.leaves import Leaf
 from constrained.grammar.plain import Plainness
 from constrained.grammar.rules import values
 from constrained.grammar.schema import SchemaDocument, Subschema
@@ -59,14 +60,20 @@ class PlainArms:
         self._known[sub.id] = found
         return found
 
+    def look(self, number: int) -> Leaf | list[Arm] | NodeKey | None:
+        """A subschema, by its id, as far as it is known at sight: as a leaf, by its arms, or as the node that it refers to."""
+        contents = self._document.contents(number)
+        if id(contents) not in self._plain:
+            return None
+        names = leaves.asserted(tuple(contents), self._draft)
+        if names is not None:
+            return leaves.known(leaves.saying(contents, names, self._draft, self._formats))
+        return self._landing(contents) if "$ref" in contents else self.find(self._document.subschema(number))
+
     def saying(self, contents: Any) -> leaves.Saying | None:
         """What a subschema says; None where it is not plain, or may say something of members or items."""
-        return leaves.saying(contents, self._draft, self._formats) if id(contents) in self._plain else None
-
-    def landing(self, contents: Any) -> NodeKey | None:
-        """The node that a reference leads to; None where a subschema is none, or not a plain one."""
-        is_reference = id(contents) in self._plain and "$ref" in contents
-        return self._landing(contents) if is_reference else None
+        names = leaves.asserted(tuple(contents), self._draft) if id(contents) in self._plain else None
+        return leaves.saying(contents, names, self._draft, self._formats) if names is not None else None
 
     def _landing(self, contents: dict[str, Any]) -> NodeKey:
         """The node that a plain reference leads to: one for all references that lead there."""

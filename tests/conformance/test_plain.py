@@ -16,6 +16,8 @@ from hypothesis import strategies as st
 from constrained import CompileOptions
 from constrained.errors import SchemaError
 from constrained.grammar.language import from_pattern, of_length
+from constrained.grammar.leaves import Leaf
+from constrained.grammar.node import node_of
 from constrained.grammar.nodes import Node, Nodes
 from constrained.grammar.plain_patterns import fits, is_plain, prefix
 from constrained.grammar.shapes import NodeKey
@@ -45,7 +47,7 @@ def described(nodes: Nodes) -> dict[Any, Any]:
             continue
         node = nodes[key]
         found[name] = nodes.is_empty(key), *parts(nodes, node), scalars(node)
-        assert_shared(nodes, key)
+        assert_seen(nodes, key)
         pending += nodes.children(node)
     return found
 
@@ -63,13 +65,18 @@ def scalars(node: Node) -> list[tuple[Any, ...]]:
     return [(arm.kinds, arm.number, arm.string) for arm in node.arms] if is_scalar else []
 
 
-def assert_shared(nodes: Nodes, key: NodeKey) -> None:
-    """What all grammars share of a node, and what it leads to where it is a reference, is the node."""
-    node, leaf = nodes[key], nodes.leaf(key)
-    assert parts(nodes, node) == parts(nodes, nodes[nodes.target(key)])
-    if leaf is not None:
-        assert parts(nodes, leaf.node) == parts(nodes, node)
-        assert leaf.arms == list(node.arms)
+def assert_seen(nodes: Nodes, key: NodeKey) -> None:
+    """What is known of a node at sight is the node."""
+    node, seen = nodes[key], nodes.look(key)
+    if isinstance(seen, Leaf):
+        assert parts(nodes, seen.node) == parts(nodes, node)
+        assert seen.arms == list(node.arms)
+    elif isinstance(seen, tuple):
+        assert parts(nodes, nodes[seen]) == parts(nodes, node)
+    elif seen is not None:
+        again = node_of(key, seen)
+        again.arrays = tuple(map(nodes.trimmed, again.arrays))
+        assert parts(nodes, again) == parts(nodes, node)
 
 
 def name_of(nodes: Nodes, key: NodeKey) -> tuple[Any, ...]:

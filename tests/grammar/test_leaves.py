@@ -24,7 +24,8 @@ def members(schema: dict[str, Any], **options: Any) -> tuple[Nodes, dict[str, No
 def leaf_of(contents: Any, draft: str | None = None, **options: Any) -> Leaf | None:
     schema = {"properties": {"a": contents}} if draft is None else {"properties": {"a": contents}, "$schema": draft}
     nodes, keys = members(schema, **options)
-    return nodes.leaf(keys["a"])
+    found = nodes.look(keys["a"])
+    return found if isinstance(found, Leaf) else None
 
 
 @pytest.mark.parametrize(
@@ -95,10 +96,13 @@ def test_references_to_one_place_have_one_target() -> None:
         "$defs": {"part": part, "again": {"$ref": "#/$defs/part"}, "any": {}},
     }
     nodes, keys = members(schema)
-    targets = {name: nodes.target(key) for name, key in keys.items()}
-    assert targets["a"] == targets["b"] != keys["a"]
-    assert nodes.document.subschema(targets["a"][0] - 1).pointer == "/$defs/part"
-    assert list(nodes[targets["a"]].objects[0].properties) == ["c"]
-    assert targets["c"] == nodes.root
-    assert targets["d"] == ()
-    assert targets["e"] == keys["e"]
+    seen = {name: nodes.look(key) for name, key in keys.items()}
+    part_key, again_key = seen["a"], seen["b"]
+    assert isinstance(part_key, tuple)
+    assert isinstance(again_key, tuple)
+    assert nodes.look(again_key) == part_key
+    assert nodes.document.subschema(part_key[0] - 1).pointer == "/$defs/part"
+    assert list(nodes[part_key].objects[0].properties) == ["c"]
+    assert seen["c"] == nodes.root
+    assert seen["d"] == ()
+    assert isinstance(seen["e"], Leaf)
