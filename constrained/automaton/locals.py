@@ -98,6 +98,7 @@ class Locals:
         self._leaf_rows: dict[tuple[Leaf, int], int] = {}
         self._leaf_edges = plain.leaf_edges.setdefault(nodes.notation, {})
         self._frames: tuple[int, ...] | None = None
+        self._behind_items: dict[tuple[bool, bool], int] = {}
         self.plans: list[ObjectPlan] = []
         self.array_plans: list[ArrayPlan] = []
         self._plan_index: dict[ObjectPlan | ArrayPlan, int] = {}
@@ -185,6 +186,8 @@ class Locals:
             case ArrayItem(plan, standing, depth) if len(options := self.array_plans[plan].choices(standing)) == 1:
                 self._set_after(index, self.index(ArrayNext(plan, options[0][1], depth)))
                 return self._value_row(options[0][0], depth)
+            case ArrayNext(plan, standing, _) if not (self._indented or self.array_plans[plan].awaits_value(standing)):
+                return self._array_next_row(index, self.array_plans[plan], local)
             case ArrayOpen(plan, depth) if not self._indented:
                 return self._array_open_row(index, plan)
         return self.edge_rows.add(self._edges(local))
@@ -564,6 +567,18 @@ class Locals:
         for node, standing in self.array_plans[here.plan].choices(here.standing):
             after = self.index(ArrayNext(here.plan, standing, here.depth))
             yield from self._value(self.nodes[node], after, here.depth)
+
+    def _array_next_row(self, index: int, plan: ArrayPlan, here: ArrayNext) -> int:
+        """The row behind an item whose value does not matter, compact: one for all arrays that may go on, or end, alike."""
+        goes_on, closes = plan.may_go_on(here.standing), plan.may_close(here.standing)
+        if goes_on:
+            self._set_after(index, self.index(ArrayItem(here.plan, here.standing, here.depth)))
+        row = self._behind_items.get((goes_on, closes))
+        if row is None:
+            go: Edge = (GOTO, self._gap_lex, 0, 0, BEHIND, -1)
+            edges = [(ord(","), go)] * goes_on + [(ord("]"), CLOSES)] * closes
+            row = self._behind_items[goes_on, closes] = self.edge_rows.add(edges)
+        return row
 
     def _array_next(self, here: ArrayNext) -> Edges:
         plan, standing = self.array_plans[here.plan], here.standing
