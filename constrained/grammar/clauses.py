@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Generic, Protocol, TypeVar
 
+from constrained.errors import FuelError
 from constrained.grammar.shapes import ItemLiteral, MemberLiteral, NodeKey, join
 
 L = TypeVar("L", MemberLiteral, ItemLiteral)
@@ -18,6 +19,8 @@ Clause = tuple[int, ...]
 
 class Emptiness(Protocol):
     """What claims ask of the nodes."""
+
+    max_alternatives: int
 
     def is_empty(self, key: NodeKey) -> bool:
         """Whether no value meets the node."""
@@ -65,6 +68,8 @@ class Clauses(Generic[L]):
         literals, begun = self._by_constant(nodes, literals, node, owed, is_lost)
         pending = [(0, here, left) for here, left in begun]
         while pending:
+            if len(pending) + len(found) > nodes.max_alternatives:
+                raise FuelError(f"more than {nodes.max_alternatives} alternatives of one member or item (max_alternatives)")
             index, here, open_ = pending.pop()
             if nodes.is_empty(here):
                 continue

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
+from constrained.errors import FuelError
 from constrained.grammar.items import ArrayPlan
 from constrained.grammar.language import LanguageFuelError, LanguageTimeError, check_time
 from constrained.grammar.node import INFINITE, Node
@@ -132,6 +133,10 @@ class Measuring:
         except (LanguageFuelError, LanguageTimeError):
             self._nodes.work_at(node.key)
             raise
+        except FuelError as error:
+            if error.pointer or error.keyword:
+                raise
+            raise FuelError(error.message, self._nodes.place_of(node.key)) from error
 
     def _lacks_values(self, shape: ArrayShape) -> bool:
         if not shape.distinct or self._nodes.array_len(shape) >= INFINITE:

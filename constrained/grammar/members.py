@@ -127,6 +127,7 @@ class ObjectPlan:
         self.start = Progress(owed=self._clauses.all) if self._clauses.all else _START
         self._alive: list[bool] | None = None
         self._sequel: list[list[tuple[NodeKey, Progress]] | None] = [None] * len(self._node_by_tag)
+        self._owed_memo: dict[tuple[tuple[Clause, ...], int], tuple[Clause, ...] | None] = {}
         self._claims_memo: dict[tuple[tuple[Clause, ...], int], list[Claim]] = {}
         self._choices_memo: dict[tuple[Progress, int], list[tuple[NodeKey, Progress]]] = {}
         self._ending_members: dict[int, tuple[Member, int]] = {}
@@ -146,6 +147,15 @@ class ObjectPlan:
         """The literals that keys may settle which no property names."""
         others = (self._keys_by_tag[FREE], *self._keys_by_tag[len(self.names) + 1 :])
         return {literal for key in others if key is not None for literal in key.literals}
+
+    @cached_property
+    def _last_tags(self) -> dict[int, int]:
+        """The last name, by its tag, that each literal is about; past all names where it is about other keys."""
+        found: dict[int, int] = dict.fromkeys(self._of_others, UNBOUNDED)
+        for tag in range(len(self.names), 0, -1):
+            for literal in self._key(tag).literals:
+                found.setdefault(literal, tag)
+        return found
 
     @cached_property
     def _only(self) -> dict[int, int]:
@@ -258,7 +268,8 @@ class ObjectPlan:
                 node = self.node(tag)
                 known = [] if self._nodes.is_empty(node) else [(node, after)]
             else:
-                claims = self._claims(progress.owed, tag)
+                still = progress.owed if self._any_order else self._still_owed(progress.owed, tag)
+                claims = [] if still is None else self._claims(still, tag)
                 position, there, seen, number = after.position, after.there, after.seen, after.count
                 stands = [(node, Progress(position, there, seen, number, owed)) for node, owed in claims]
                 known = [(node, stand) for node, stand in stands if self._leads_on(progress, tag, stand)]
@@ -318,6 +329,19 @@ class ObjectPlan:
         return Progress(position, progress.there, progress.seen, number, progress.owed)
 
     # -- claims
+
+    def _still_owed(self, owed: tuple[Clause, ...], tag: int) -> tuple[Clause, ...] | None:
+        """What is owed when the next key has `tag`, in the order of the schema; None where a clause can't be settled any more.
+
+        Names before it don't come any more: what every such member has to meet holds, what some has to meet does not.
+        """
+        place = (owed, tag or len(self.names) + 1)
+        if place not in self._owed_memo:
+            last, stop = self._last_tags, place[1]
+            open_ = [clause for clause in owed if not any(one < 0 and last[one] < stop for one in clause)]
+            left = [tuple(one for one in clause if one < 0 or last[one] >= stop) for clause in open_]
+            self._owed_memo[place] = tuple(left) if all(left) else None
+        return self._owed_memo[place]
 
     def _claims(self, owed: tuple[Clause, ...], tag: int) -> list[Claim]:
         """The nodes of a member with `tag`, by which of the literals it is claimed to meet; with what is then owed."""
@@ -471,8 +495,9 @@ class _Walk:
         self._plan, self._start, self._measures = plan, start, measures
         useful = self._useful = self._find_useful()
         self._order = [index for index in plan._left(start) if plan._required[index] or index + 1 in useful]
-        if start.owed:
-            first = {literal: index for index, clause in reversed(list(enumerate(start.owed))) for literal in clause}
+        owed = self._owed = self._find_owed()
+        if owed:
+            first = {literal: index for index, clause in reversed(list(enumerate(owed))) for literal in clause}
             self._order.sort(key=lambda index: min((first[o] for o in plan._key(index + 1).literals if o in first), default=-1))
         self._last = {o: place for place, index in enumerate(self._order) for o in plan._key(index + 1).literals}
         self._tags = [tag for tag in (*range(len(plan.names) + 1, len(plan._keys_by_tag)), FREE) if plan._keys_by_tag[tag]]
@@ -498,10 +523,18 @@ class _Walk:
                 return useful
             open_ |= more
 
+    def _find_owed(self) -> tuple[Clause, ...]:
+        """The clauses that don't hold as they are if no other keys are taken than those that may be."""
+        plan = self._plan
+        others = {tag for tag in self._useful if not 0 < tag <= len(plan.names)}
+        taken = [plan._key(tag) for tag in others | {index + 1 for index in self._order}]
+        broken = {one for key in taken for one in key.literals if one < 0}
+        return tuple(clause for clause in self._start.owed if not any(one < 0 and one not in broken for one in clause))
+
     def cheapest(self) -> tuple[int, tuple[Member, ...]] | None:
         plan, start = self._plan, self._start
         done: set[tuple[int, Owing, tuple[int, ...]]] = set()
-        self._push(0, 0, (start.count, start.owed), (0,) * len(self._tags), None)
+        self._push(0, 0, (start.count, self._owed), (0,) * len(self._tags), None)
         while self._heap:
             cost, ahead, _, owing, used, link = heappop(self._heap)
             place = -ahead

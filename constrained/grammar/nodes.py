@@ -359,6 +359,10 @@ class Nodes:
             return replace(shape, max_items=min(shape.max_items, len(shape.prefix)))
         return shape
 
+    def place_of(self, key: NodeKey) -> str:
+        """The JSON Pointer of a node's first obligation."""
+        return self._expansion.first(key).pointer
+
     def work_at(self, key: NodeKey) -> None:
         """Note where the work is, for errors that do not know it."""
         self._expansion.at = self._expansion.first(key)

@@ -7,11 +7,12 @@ from typing import Any
 
 import pytest
 
+from constrained.errors import FuelError
 from constrained.grammar.language import Language
 from constrained.grammar.measuring import Measuring
 from constrained.grammar.nodes import Nodes
 from constrained.options import CompileOptions
-from tests.grammars import check
+from tests.grammars import check, grammar_of
 
 
 def bindings(count: int) -> dict[str, Any]:
@@ -120,3 +121,36 @@ def test_whether_two_languages_share_a_string_is_not_searched_for_long() -> None
     """URIs that are host names too: there are none, which takes more than 20,000 states to find out."""
     schema = {"type": "string", "oneOf": [{"format": "uri"}, {"format": "hostname"}]}
     check(schema, ["http://a.b", "a.b"], ["a b", 3])
+
+
+def listed_elsewhere(count: int) -> dict[str, Any]:
+    """Members of which none may be there that a list beside them names."""
+    names = [f"n{i}" for i in range(count)]
+    properties: dict[str, Any] = {name: {"type": "string"} for name in names}
+    properties["dynamic"] = {"type": "array", "items": {"enum": names}}
+    apart = {
+        name: {"not": {"required": ["dynamic"], "properties": {"dynamic": {"contains": {"const": name}}}}} for name in names
+    }
+    return {"type": "object", "properties": properties, "required": ["dynamic"], "dependentSchemas": apart}
+
+
+def test_clauses_about_names_that_are_past_are_settled() -> None:
+    schema = listed_elsewhere(14)
+    nodes = Nodes(schema, CompileOptions(), lazily=False)
+    assert nodes.min_len(nodes.root) == len('{"dynamic":[]}')
+    (shape,) = nodes[nodes.root].objects
+    plan = nodes.plan(shape)
+    first = plan.choices(plan.start, 1)[0][1]
+    assert [len(plan.choices(progress, 15)) for progress in (plan.start, first)] == [1, 1]
+    accepts = [{"dynamic": ["n3", "n13"]}, {"n0": "", "n5": "", "dynamic": ["n1", "n13", "n1"]}]
+    rejects = [{"n0": "", "dynamic": ["n1", "n0"]}, {"n13": "", "dynamic": ["n13"]}, {"n0": ""}]
+    check(schema, accepts, rejects)
+
+
+def test_alternatives_of_a_member_are_bounded() -> None:
+    """In any order the list may come first, and each set of names that it leaves out is an alternative."""
+    few = listed_elsewhere(4)
+    check(few, [{"dynamic": ["n3"], "n0": ""}], [{"dynamic": ["n3", "n0"], "n0": ""}], property_order="any")
+    matcher = grammar_of(listed_elsewhere(14), property_order="any").matcher()
+    with pytest.raises(FuelError, match="more than 1000 alternatives of one member"):
+        matcher.accept_bytes(b'{"dynamic"')
