@@ -267,6 +267,37 @@ def test_rollback_refuses_more_than_there_is() -> None:
     assert matcher.text == b""
 
 
+def test_bitmasks_of_every_kind_are_filled_or_refused() -> None:
+    vocabulary = awkward_vocabulary()
+    matcher = grammar_of({"type": "integer"}, vocabulary).matcher()
+    expected = matcher.mask_row().words
+    assert matcher.accept_token(ord("4"))
+    number = matcher.mask_row().words
+    matcher = grammar_of({"type": "integer"}, vocabulary).matcher()
+    masks = [np.full((rows, vocabulary.num_words), -1, np.int32) for rows in (1, 3)]
+    masks.append(np.full((3, 2 * vocabulary.num_words), -1, np.int32)[:, : vocabulary.num_words])  # not contiguous
+    masks.append(np.full((3, vocabulary.num_words), -1, np.int32, order="F"))
+    for words in (expected, number):
+        for mask in (*masks, *reversed(masks)):
+            mask.fill(-1)
+            matcher.fill_bitmask(mask, len(mask) - 1)
+            assert (mask[-1] == words).all()
+            assert (mask[:-1] == -1).all()
+            with pytest.raises(IndexError):
+                matcher.fill_bitmask(mask, len(mask))
+            fresh = np.zeros((2, vocabulary.num_words), np.int32)  # perhaps where another one was
+            matcher.fill_bitmask(fresh, 0)
+            assert (fresh[0] == words).all()
+            del fresh
+        read_only = np.zeros((1, vocabulary.num_words), np.int32)
+        read_only.flags.writeable = False
+        for refused in (read_only, np.zeros((1, vocabulary.num_words + 1), np.int32)):
+            with pytest.raises(ValueError, match=r"read-only|broadcast"):
+                matcher.fill_bitmask(refused, 0)
+            assert not refused.any()
+        matcher.accept_token(ord("4"))
+
+
 def test_a_refused_token_changes_nothing() -> None:
     matcher = grammar_of({"type": "integer"}).matcher()
     assert matcher.accept_token(ord("4"))

@@ -8,7 +8,8 @@ taken out where the frame has that key already, and the few that end more than o
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from weakref import ref
 
 import numpy as np
 from numpy.typing import NDArray
@@ -47,6 +48,8 @@ class Masks:
         self._cuts = shared.cuts(automaton.plain)
         self._items = ItemTokens(automaton, shared)
         self._insides: dict[tuple[int, ...], tuple[Onto, Trie]] = {}
+        # The bitmask that was written into last, where it lies and how many rows it has.
+        self._written: tuple[Callable[[], Int32 | None], int, int] = (_no_bitmask, 0, 0)
 
     @property
     def tables_at(self) -> int:
@@ -58,10 +61,25 @@ class Masks:
         """Write the row of a state into `bitmask[at]`; False, and nothing written, where more than the state decides it."""
         if not state.is_settled and (state.number < 0 or not self._settles(state)):
             return False
-        if bitmask.dtype != _INT32 or not bitmask.flags.c_contiguous or bitmask.ndim != 2:
+        known, begin, num_rows = self._written
+        if known() is not bitmask:
+            begin, num_rows = self._look_at(bitmask)
+        if not 0 <= at < num_rows:
             return False
-        is_written: bool = write_row(bitmask, at, self._machine, self._num_words, state.row_number)
-        return is_written
+        write_row(begin + 4 * at * self._num_words, self._machine, self._num_words, state.row_number)
+        return True
+
+    def _look_at(self, bitmask: Int32) -> tuple[int, int]:
+        """Where a bitmask lies in memory, and how many rows it has: none if they are not such as kernels write into.
+
+        That is remembered of the last one, as it takes as long to find out as to write a row.
+        """
+        is_plain = bitmask.dtype == _INT32 and bitmask.ndim == 2 and bitmask.flags.c_contiguous and bitmask.flags.writeable
+        if not is_plain or bitmask.shape[1] != self._num_words:
+            return 0, 0
+        begin, num_rows = address(bitmask), len(bitmask)
+        self._written = ref(bitmask), begin, num_rows
+        return begin, num_rows
 
     def row(self, state: State, history: bytes | bytearray) -> MaskRow:
         """The mask row of `state`, which `history` led to; EOS bits are set where the document may end."""
@@ -363,5 +381,11 @@ def _unsure_of_all(rows: list[ThreadRow], asked: list[list[Int32]], out: list[li
 
 
 _NO_TOKENS = np.empty(0, np.int32)
+
+
+def _no_bitmask() -> None:
+    return None
+
+
 _INT32 = np.dtype(np.int32)
 _BYTE_TRIE = Trie.build([bytes([byte]) for byte in range(256)])

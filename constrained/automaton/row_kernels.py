@@ -365,15 +365,12 @@ def index_rows(machine, shared):  # type: ignore[no-untyped-def]  # numba
 
 
 @kernel
-def write_row(bitmask, at, machine, num_words, row):  # type: ignore[no-untyped-def]  # numba
-    """Write a kept row into `bitmask[at]`, int32 [batch, num_words]; False where it has no such row, or others."""
-    if at < 0 or at >= bitmask.shape[0] or bitmask.shape[1] != num_words:
-        return False
-    slots = int64_array(machine)
+def write_row(words, machine, num_words, row):  # type: ignore[no-untyped-def]  # numba
+    """Write a kept row into the `num_words` int32 at the address `words`."""
+    slots, into = int64_array(machine), int32_array(words)
     rows, changes = int64_table(slots[tables.ROWS], ROW_COLUMNS), int32_table(slots[tables.CHANGES], 2)
     before = int32_array(rows[row, R_BASE])
-    for i in range(bitmask.shape[1]):
-        bitmask[at, i] = before[i]
+    for i in range(num_words):
+        into[i] = before[i]
     for i in range(rows[row, R_FIRST], rows[row, R_FIRST] + rows[row, R_COUNT]):
-        bitmask[at, changes[i, 0]] = changes[i, 1]
-    return True
+        into[changes[i, 0]] = changes[i, 1]
