@@ -134,9 +134,9 @@ class Measuring:
             self._nodes.work_at(node.key)
             raise
         except FuelError as error:
-            if error.pointer or error.keyword:
+            if error.pointer:
                 raise
-            raise FuelError(error.message, self._nodes.place_of(node.key)) from error
+            raise self._nodes.placed(error, node.key) from error
 
     def _lacks_values(self, shape: ArrayShape) -> bool:
         if not shape.distinct or self._nodes.array_len(shape) >= INFINITE:

@@ -359,9 +359,9 @@ class Nodes:
             return replace(shape, max_items=min(shape.max_items, len(shape.prefix)))
         return shape
 
-    def place_of(self, key: NodeKey) -> str:
-        """The JSON Pointer of a node's first obligation."""
-        return self._expansion.first(key).pointer
+    def placed(self, error: FuelError, key: NodeKey) -> FuelError:
+        """The same error at a node's first obligation."""
+        return FuelError(error.message, self._expansion.first(key).pointer, error.keyword)
 
     def work_at(self, key: NodeKey) -> None:
         """Note where the work is, for errors that do not know it."""
@@ -394,6 +394,18 @@ class Nodes:
             for array_plan in self._array_plans.values():
                 array_plan.settle()
             self._plans, self._array_plans = self._plans | plans, self._array_plans | array_plans
+        for node in growth.fresh.values():
+            self._check_breadth(node)
+
+    def _check_breadth(self, node: Node) -> None:
+        for shape in node.objects:
+            if shape.clauses:
+                try:
+                    self.plan(shape).check_breadth()
+                except FuelError as error:
+                    if error.pointer:
+                        raise
+                    raise self.placed(error, node.key) from error
 
     def _keep(self, fresh: dict[NodeKey, Node], *, roughly: bool) -> None:
         """What a growth came to."""
