@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from constrained.grammar.items import Standing
-from constrained.grammar.members import Progress
+from constrained.grammar.progress import Progress
 from constrained.grammar.shapes import NodeKey
 
 

@@ -14,7 +14,8 @@ from constrained.automaton import tables
 from constrained.automaton.frames import Local, ObjectColon, ObjectKey, ObjectNext, Value
 from constrained.automaton.strings import FREE_TAG
 from constrained.automaton.tables import LOCAL_COLUMNS, Table
-from constrained.grammar.members import ObjectPlan, Progress
+from constrained.grammar.members import ObjectPlan
+from constrained.grammar.progress import Progress
 from constrained.grammar.shapes import NodeKey
 from constrained.tokens.jit import int32_array, int32_table, kernel
 

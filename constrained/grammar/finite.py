@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING
 
 from constrained.grammar import numerals, texts
 from constrained.grammar.items import ArrayPlan, Standing
-from constrained.grammar.members import ObjectPlan, Progress
+from constrained.grammar.members import ObjectPlan
 from constrained.grammar.number_sets import NumberSet
+from constrained.grammar.progress import Progress
 from constrained.grammar.shapes import NodeKey
 from constrained.grammar.string_sets import UNBOUNDED, StringSet
 

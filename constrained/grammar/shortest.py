@@ -6,8 +6,9 @@ from collections.abc import Iterator, Set
 
 from constrained.grammar import numerals, texts
 from constrained.grammar.items import ArrayPlan, Standing
-from constrained.grammar.members import ObjectPlan, Progress
+from constrained.grammar.members import ObjectPlan
 from constrained.grammar.nodes import INFINITE, Nodes
+from constrained.grammar.progress import Progress
 from constrained.grammar.shapes import NodeKey
 
 

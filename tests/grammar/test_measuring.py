@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from constrained.grammar import members
 from constrained.grammar.glimpses import Glimpses
 from constrained.grammar.language import Language
 from constrained.grammar.measuring import Measuring
+from constrained.grammar.object_endings import EndingSearch
 from constrained.grammar.shapes import NodeKey
 from tests.grammars import grammar_of
 
@@ -66,13 +66,13 @@ def test_a_way_to_the_end_is_looked_for_once(monkeypatch: pytest.MonkeyPatch) ->
     exclusive = [{"required": [name], "properties": {name: {"type": "string"}}} for name in names[:20]]
     grammar = grammar_of({"type": "object", "properties": dict.fromkeys(names, True), "oneOf": exclusive}, property_order="any")
     walks: list[int] = []
-    search = members._Walk.cheapest
+    search = EndingSearch.cheapest
 
-    def counted(self: members._Walk) -> Any:
+    def counted(self: EndingSearch) -> Any:
         walks.append(1)
         return search(self)
 
-    monkeypatch.setattr(members._Walk, "cheapest", counted)
+    monkeypatch.setattr(EndingSearch, "cheapest", counted)
     matcher = grammar.matcher()
     for byte in b'{"name3": "", "name30": 1, "name31": 2}':
         assert matcher.mask_row() is not None
