@@ -166,20 +166,6 @@ class ObjectPlan:
 
     # -- what may come
 
-    def check_breadth(self) -> None:
-        """Raises `FuelError` where a member may have more alternatives than are followed, so that no document comes to it.
-
-        There are most at the start; each thing that every value of a name is asked for doubles them at most.
-        """
-        if self.is_plain:
-            return
-        asked = {one for clause in self._clauses.all for one in clause}
-        for tag in range(1, len(self.names) + 1):
-            num_claims = sum(one in asked for one in self.key_of(tag).literals)
-            if 1 << num_claims > self._nodes.max_alternatives:
-                owed = self.start.owed if self._any_order else self._still_owed(self.start.owed, tag)
-                self.claims(owed or (), tag)
-
     def may_close(self, progress: Progress) -> bool:
         """Whether the object may end."""
         if self.is_sequence:

@@ -394,18 +394,6 @@ class Nodes:
             for array_plan in self._array_plans.values():
                 array_plan.settle()
             self._plans, self._array_plans = self._plans | plans, self._array_plans | array_plans
-        for node in growth.fresh.values():
-            self._check_breadth(node)
-
-    def _check_breadth(self, node: Node) -> None:
-        for shape in node.objects:
-            if shape.clauses:
-                try:
-                    self.plan(shape).check_breadth()
-                except FuelError as error:
-                    if error.pointer:
-                        raise
-                    raise self.placed(error, node.key) from error
 
     def _keep(self, fresh: dict[NodeKey, Node], *, roughly: bool) -> None:
         """What a growth came to."""

@@ -151,6 +151,6 @@ def test_alternatives_of_a_member_are_bounded() -> None:
     """In any order the list may come first, and each set of names that it leaves out is an alternative."""
     few = listed_elsewhere(4)
     check(few, [{"dynamic": ["n3"], "n0": ""}], [{"dynamic": ["n3", "n0"], "n0": ""}], property_order="any")
-    with pytest.raises(FuelError, match="more than 1000 alternatives of one member") as caught:
-        grammar_of({"items": listed_elsewhere(14), "type": "array"}, property_order="any")
-    assert caught.value.pointer == "/items"
+    matcher = grammar_of(listed_elsewhere(14), property_order="any").matcher()
+    with pytest.raises(FuelError, match="more than 1000 alternatives of one member"):
+        matcher.accept_bytes(b'{"dynamic"')
