@@ -141,4 +141,13 @@ class ServiceStub:
             finished = True
         finally:
             if not finished:
+                _take_end(frames)
                 self.disconnected.set()
+
+
+def _take_end(frames: asyncio.Queue[bytes | None]) -> None:
+    """Whoever has read the last event may be gone before the end of its stream: that is not the next one's."""
+    left = [frames.get_nowait() for _ in range(frames.qsize())]
+    for frame in left:
+        if frame is not None:
+            frames.put_nowait(frame)
